@@ -63,9 +63,10 @@ def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
         if committed > kafka["committed"]:
             found.deliberate[FALLING_HIGH_WATERMARK] += 1
             kafka["committed"] = committed
-        if kafka["state"] == "resigned" and kafka["replies"]:
-            found.deliberate[RESIGNED_LEADER] += 1
-            kafka |= {"replies": without_resigned_leader(kafka["replies"], one.voter.setting.me)}
+        if kafka["state"] == "resigned":
+            hidden = without_resigned_leader(kafka["replies"], ours["replies"])
+            found.deliberate[RESIGNED_LEADER] += hidden != kafka["replies"]
+            kafka["replies"] = hidden
         wrong = [
             f"{name}: Kafka {kafka.get(name)}\n    we {ours.get(name)}"
             for name in sorted({*ours, *kafka} - {"high_watermark"})
@@ -109,7 +110,7 @@ def _records(data: bytes) -> list[Any]:
         if batch.is_control:
             content = control_records([batch])
             for record in content:
-                for name in ("grantingVoters", "voters"):
+                for name in {"grantingVoters", "voters"} & {*record["data"]}:
                     record["data"][name].sort(key=str)
         found.append((batch.base, batch.last, batch.epoch, content))
     return found

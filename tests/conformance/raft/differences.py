@@ -72,13 +72,21 @@ FALLING_HIGH_WATERMARK: Final = "a falling high watermark"
 
 
 def without_resigned_leader(
-    replies: list[tuple[int, RaftAnswer | None]], me: int
+    kafka: list[tuple[int, RaftAnswer | None]], ours: list[tuple[int, RaftAnswer | None]]
 ) -> list[tuple[int, RaftAnswer | None]]:
-    """The replies of Kafka's voter that has resigned, as ours gives them."""
-    return [(number, _without(answer, me)) for number, answer in replies]
+    """The replies of Kafka's voter that has resigned, without the leader where ours names none."""
+    silent = {number for number, answer in ours if _leader_of(answer) == NO_LEADER}
+    return [
+        (number, _without(answer) if number in silent else answer) for number, answer in kafka
+    ]
 
 
-def _without(answer: RaftAnswer | None, me: int) -> RaftAnswer | None:
-    if answer is None or isinstance(answer, VersionsAnswer) or answer.view.leader_id != me:
+def _leader_of(answer: RaftAnswer | None) -> int | None:
+    is_viewed = answer is not None and not isinstance(answer, VersionsAnswer)
+    return answer.view.leader_id if is_viewed else None
+
+
+def _without(answer: RaftAnswer | None) -> RaftAnswer | None:
+    if answer is None or isinstance(answer, VersionsAnswer):
         return answer
     return replace(answer, view=LeaderView(NO_LEADER, answer.view.epoch))

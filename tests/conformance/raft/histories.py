@@ -8,6 +8,7 @@ from base64 import b64encode
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
+from uuid import UUID
 
 from featurewatch.reference.kraft.machines.batches import data_batch
 from featurewatch.reference.kraft.machines.protocol import QuorumState
@@ -37,7 +38,14 @@ from featurewatch.reference.kraft.machines.requests import (
 )
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.streams.types import OffsetAndEpoch
-from tests.conformance.raft.ours import CLUSTER, OurVoter, Request, Setting, endpoint
+from tests.conformance.raft.ours import (
+    CLUSTER,
+    OurVoter,
+    Request,
+    Setting,
+    directory_of,
+    endpoint,
+)
 
 STEPS: Final = 40
 _ANSWER_WITHIN_MS: Final = 1_999
@@ -64,21 +72,31 @@ def _setting(chance: Random, release: str) -> Setting:
     count = chance.choice((1, 2, 3, 3, 3, 3, 3, 4, 5))
     voters = tuple(range(1, count + 1))
     me = _OBSERVER if chance.random() < 0.1 else chance.choice(voters)
+    is_formatted = chance.random() < 0.5
+    form = {
+        "is_formatted": is_formatted,
+        "is_moved": is_formatted and chance.random() < 0.2,
+        "has_new_disk": is_formatted and chance.random() < 0.1,
+    }
     if chance.random() < 0.4:
-        return Setting(me, voters, None, ())
+        return Setting(me, voters, None, (), **form)
     epochs = sorted(chance.sample(range(1, 6), chance.randint(0, 3)))
     log = [(epoch, chance.randint(1, 2)) for epoch in epochs for _ in range(chance.randint(1, 2))]
     epoch = max(0, (epochs[-1] if epochs else 0) + chance.choice((0, 0, 0, 1, 2, -1)))
     leader = chance.choice((NO_LEADER, NO_LEADER, me, *voters))
     voted = chance.choice((None, None, me, *voters))
-    key = None if voted is None else ReplicaKey(voted)
+    key = None if voted is None else ReplicaKey(voted, _directory(is_formatted, voted))
     if release.startswith("3.") and leader != NO_LEADER:
         key = None
-    if me == _OBSERVER:
+    if me == _OBSERVER or form["has_new_disk"]:
         key, leader = (None, NO_LEADER if leader == me else leader)
     if leader == me:
         key = None
-    return Setting(me, voters, QuorumState(epoch, leader, key), tuple(log))
+    return Setting(me, voters, QuorumState(epoch, leader, key), tuple(log), **form)
+
+
+def _directory(is_formatted: bool, node_id: int) -> UUID | None:
+    return directory_of(node_id) if is_formatted else None
 
 
 class _Author:
@@ -104,10 +122,13 @@ class _Author:
         voted = None if stored is None else stored.voted
         question = {
             "me": setting.me,
-            "port": endpoint(setting.me).port,
+            "port": setting.listener.port,
+            "format": None if (of_format := setting.format()) is None else _text(of_format),
             "directory": text_of(setting.directory),
             "cluster": CLUSTER,
-            "voters": [[one, endpoint(one).host, endpoint(one).port] for one in setting.voters],
+            "voters": []
+            if setting.is_formatted
+            else [[one, endpoint(one).host, endpoint(one).port] for one in setting.voters],
             "bootstrap": [["", one.host, one.port] for one in setting.bootstrap],
             "retry_backoff_ms": setting.retry_backoff_ms,
             "versions": {str(key): version for key, version in self.ours.versions.items()},
@@ -117,7 +138,7 @@ class _Author:
                 stored.epoch,
                 stored.leader_id,
                 -1 if voted is None else voted.id,
-                text_of(None),
+                text_of(None if voted is None else voted.directory),
             ],
             "log": _text(setting.batches()),
             "steps": self.steps,
@@ -224,7 +245,7 @@ class _Author:
             return BeginQuorumEpoch(cluster, me, leader, epoch, self._endpoints(leader))
         if kind == "end":
             leader = self._leader(epoch)
-            keys = [ReplicaKey(one) for one in self.setting.voters if one != leader]
+            keys = [self._key(one) for one in self.setting.voters if one != leader]
             chance.shuffle(keys)
             successors = tuple(keys[: chance.randint(0, len(keys))])
             return EndQuorumEpoch(cluster, leader, epoch, successors, self._endpoints(leader))
@@ -242,10 +263,13 @@ class _Author:
         if candidate == self.setting.me:
             candidate = _STRANGER
         is_pre_vote = self.has_pre_vote and chance.random() < 0.5
-        directory = chance.choice((None, self.setting.directory))
-        return Vote(
-            cluster, me, epoch, ReplicaKey(candidate, directory), last_epoch, end, is_pre_vote
-        )
+        return Vote(cluster, me, epoch, self._key(candidate), last_epoch, end, is_pre_vote)
+
+    def _key(self, node_id: int) -> ReplicaKey:
+        """A replica with its directory, mostly."""
+        ours = self.setting.directory
+        known = directory_of(node_id)
+        return ReplicaKey(node_id, self.chance.choice((known, known, known, known, None, ours)))
 
     def _position(self) -> OffsetAndEpoch:
         """Where a log like ours may end: between two batches."""
@@ -267,7 +291,7 @@ class _Author:
         highs = (-1, 0, max(0, voter.log.high_watermark), voter.log.end, ANY_HIGH_WATERMARK)
         return Fetch(
             cluster,
-            ReplicaKey(replica, chance.choice((None, self.setting.directory))),
+            self._key(replica),
             epoch,
             at.offset,
             at.epoch,

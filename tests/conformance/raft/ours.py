@@ -46,6 +46,9 @@ from tests.conformance.raft.forms import (
     versions_of,
 )
 
+from featurewatch.streams.types import LOG_START
+from tests.simulation.kraft.world import snapshot_of
+
 CLUSTER = "a-cluster"
 _MOST_TICKS = 50
 _MAX_FETCH_BYTES = 1 << 20
@@ -63,6 +66,11 @@ class Draws(Random):
         return self.draw % start
 
 
+def directory_of(node_id: int) -> UUID:
+    """The directory of a replica."""
+    return UUID(int=100 + node_id)
+
+
 def endpoint(node_id: int) -> Endpoint:
     """The listener of a replica."""
     return Endpoint("CONTROLLER", "localhost", 9000 + node_id)
@@ -77,8 +85,35 @@ class Setting:
     stored: QuorumState | None
     log: tuple[tuple[int, int], ...]
     """For each batch its epoch and its number of records."""
-    directory: UUID = UUID(int=77)
+    is_formatted: bool = False
+    """The voters are in the snapshot of the format, at kraft.version 1, else configured."""
+    is_moved: bool = False
+    """Its listener is another than that in the voters' record."""
+    has_new_disk: bool = False
+    """Its directory is another than that in the voters' record: it is an observer."""
     retry_backoff_ms: int = 50
+
+    @property
+    def directory(self) -> UUID:
+        """The directory of this replica."""
+        return UUID(int=77) if self.has_new_disk else directory_of(self.me)
+
+    @property
+    def listener(self) -> Endpoint:
+        """Where it listens."""
+        return endpoint(self.me + 50 if self.is_moved else self.me)
+
+    def voter_set(self) -> VoterSet:
+        """The voters, with directories where a record has them."""
+        keys = (
+            ReplicaKey(one, directory_of(one) if self.is_formatted else None)
+            for one in self.voters
+        )
+        return VoterSet.of(VoterNode(key, (endpoint(key.id),)) for key in keys)
+
+    def format(self) -> bytes | None:
+        """The snapshot at offset 0."""
+        return snapshot_of(LOG_START, self.voter_set()) if self.is_formatted else None
 
     @property
     def bootstrap(self) -> tuple[Endpoint, ...]:
@@ -133,13 +168,14 @@ class OurVoter:
     def start(self) -> None:
         """The process starts, or starts again, with what is on disk."""
         setting = self.setting
-        nodes = (VoterNode(ReplicaKey(one), (endpoint(one),)) for one in setting.voters)
-        log = Log(VoterSet.of(nodes))
+        log = Log(VoterSet.of(()) if setting.is_formatted else setting.voter_set())
+        if (of_format := setting.format()) is not None:
+            log.begin_with(of_format)
         log.append(self.log_batches())
         settings = VoterSettings(
             ReplicaKey(setting.me, setting.directory),
             CLUSTER,
-            (endpoint(setting.me),),
+            (setting.listener,),
             setting.bootstrap,
             retry_backoff_ms=setting.retry_backoff_ms,
             max_fetch_bytes=_MAX_FETCH_BYTES_OF_39 if self.line == (3, 9) else _MAX_FETCH_BYTES,

@@ -197,6 +197,7 @@ public final class Harness {
             for (JsonNode voter : given.get("voters")) {
                 voters.put(voter.get(0).asInt(), address(voter));
             }
+            log.format = given.get("format").isNull() ? null : given.get("format").binaryValue();
             log.append(ByteBuffer.wrap(given.get("log").binaryValue()));
             JsonNode state = given.get("state");
             if (!state.isNull()) {

@@ -17,6 +17,8 @@ final class LogCore {
     final List<Batch> batches = new ArrayList<>();
     final TreeMap<Integer, Long> epochs = new TreeMap<>();
     long highWatermark;
+    /** The snapshot at offset 0 with the first voters; null where they are configured. */
+    byte[] format;
 
     long end() {
         return batches.isEmpty() ? 0 : batches.get(batches.size() - 1).last() + 1;
@@ -64,6 +66,9 @@ final class LogCore {
             return new long[] {epoch, end()};
         }
         Map.Entry<Integer, Long> floor = epochs.floorEntry(epoch);
+        if (floor == null && format != null && higher.getValue() == 0) {
+            return new long[] {0, 0};
+        }
         return new long[] {floor == null ? epoch : floor.getKey(), higher.getValue()};
     }
 

@@ -235,13 +235,9 @@ class Replica:
 
         ``pollFollowerAsVoter`` and ``maybeSendFetchToBestNode``.
         """
-        if self._must_update():
-            if not self._needs_update():
-                self._update_ms = self._now_ms + self.settings.fetch_timeout_ms
-            elif self.send(self.leader_id, self._leader_endpoints, self._update_request()):
-                self._update_ms = self._now_ms + self.settings.fetch_timeout_ms
-                return
-            else:
+        if self.is_voter and self._now_ms >= self._update_ms:
+            is_done = self._update()
+            if is_done:
                 return
         if self._is_waiting(self.leader_id):
             self._look_for_leader()
@@ -270,9 +266,21 @@ class Replica:
             self.settings.kraft_versions,
         )
 
-    def _must_update(self) -> bool:
-        """Whether it is time to look if the leader knows this voter (``updateVoterSetPeriod``)."""
-        return self.is_voter and self._now_ms >= self._update_ms
+    def _update(self) -> bool:
+        """Tells the leader about this voter if it must; True if there is nothing else to do now.
+
+        It is time for that once in a fetch timeout (``updateVoterSetPeriodTimer``).
+        """
+        next_ms = self._now_ms + self.settings.fetch_timeout_ms
+        asks = self.settings.rules.asks_leader_each_period
+        needs_update = self._needs_update()
+        if needs_update or asks:
+            request = self._update_request() if needs_update else self._next_request()
+            if self.send(self.leader_id, self._leader_endpoints, request) or asks:
+                self._update_ms = next_ms
+            return True
+        self._update_ms = next_ms
+        return False
 
     def _needs_update(self) -> bool:
         """Whether the leader has other listeners or versions of this voter (KIP-853)."""

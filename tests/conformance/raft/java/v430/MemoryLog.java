@@ -1,16 +1,18 @@
 package org.apache.kafka.raft;
 
+import java.nio.ByteBuffer;
 import java.util.Optional;
 
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Records;
+import org.apache.kafka.common.record.internal.UnalignedRecords;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.snapshot.RawSnapshotReader;
 import org.apache.kafka.snapshot.RawSnapshotWriter;
 
-/** The log of a voter, in memory and without snapshots, for releases from 4.3. */
+/** The log of a voter, in memory, with no other snapshot than that of the format, for releases from 4.3. */
 final class MemoryLog implements RaftLog {
     private final LogCore core;
 
@@ -123,17 +125,46 @@ final class MemoryLog implements RaftLog {
 
     @Override
     public Optional<RawSnapshotReader> latestSnapshot() {
-        return Optional.empty();
+        return latestSnapshotId().map(Format::new);
     }
 
     @Override
     public Optional<OffsetAndEpoch> latestSnapshotId() {
-        return Optional.empty();
+        return core.format == null ? Optional.empty() : Optional.of(new OffsetAndEpoch(0, 0));
     }
 
     @Override
     public Optional<OffsetAndEpoch> earliestSnapshotId() {
-        return Optional.empty();
+        return latestSnapshotId();
+    }
+
+    /** The snapshot that the format writes, with the first voters. */
+    private final class Format implements RawSnapshotReader {
+        private final OffsetAndEpoch id;
+
+        Format(OffsetAndEpoch id) {
+            this.id = id;
+        }
+
+        @Override
+        public OffsetAndEpoch snapshotId() {
+            return id;
+        }
+
+        @Override
+        public long sizeInBytes() {
+            return core.format.length;
+        }
+
+        @Override
+        public UnalignedRecords slice(long position, int size) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public Records records() {
+            return MemoryRecords.readableRecords(ByteBuffer.wrap(core.format));
+        }
     }
 
     @Override
