@@ -71,7 +71,7 @@ class ElectingReplica(Replica):
             if self.state is State.FOLLOWER
             else self._election_timeout_ms()
         )
-        self._update_ms = self._now_ms + self.settings.fetch_timeout_ms
+        self._update_ms = self._next_update_ms
         self._persist()
         if self._is_alone:
             self._stand_alone()
@@ -229,7 +229,7 @@ class ElectingReplica(Replica):
         self.epoch = epoch
         self.leader_id, self._leader_endpoints = leader_id, endpoints
         self._deadline_ms = self._now_ms + self.settings.fetch_timeout_ms
-        self._update_ms = self._now_ms + self.settings.fetch_timeout_ms
+        self._update_ms = self._next_update_ms
         self._has_updated = False
         self._persist()
         self._refuse_held(self.view)

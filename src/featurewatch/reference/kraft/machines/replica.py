@@ -269,9 +269,9 @@ class Replica:
     def _update(self) -> bool:
         """Tells the leader about this voter if it must; True if there is nothing else to do now.
 
-        It is time for that once in a fetch timeout (``updateVoterSetPeriodTimer``).
+        It is time for that once in a while (``updateVoterSetPeriodTimer``).
         """
-        next_ms = self._now_ms + self.settings.fetch_timeout_ms
+        next_ms = self._next_update_ms
         asks = self.settings.rules.asks_leader_each_period
         needs_update = self._needs_update()
         if needs_update or asks:
@@ -281,6 +281,11 @@ class Replica:
             return True
         self._update_ms = next_ms
         return False
+
+    @property
+    def _next_update_ms(self) -> int:
+        periods = self.settings.rules.update_period
+        return self._now_ms + periods * self.settings.fetch_timeout_ms
 
     def _needs_update(self) -> bool:
         """Whether the leader has other listeners or versions of this voter (KIP-853)."""

@@ -28,6 +28,8 @@ class RaftRules:
     """A Fetch that waits is answered when the high watermark rises (KIP-1166)."""
     updates_at_level_0: bool = True
     """A follower tells the leader its listeners even before kraft.version 1 (KIP-1170)."""
+    update_period: int = 1
+    """Fetch timeouts after which a follower looks whether the leader knows its listeners."""
     asks_leader_each_period: bool = False
     """When it is time to look whether the leader knows it, a follower asks the leader even while
     another replica has its Fetch, and tells its listeners at most once."""
@@ -43,6 +45,7 @@ _RULES: Final[Mapping[tuple[int, int], RaftRules]] = MappingProxyType(
             begins_with_silent_only=False,
             announces_commits=False,
             updates_at_level_0=False,
+            update_period=3,
             asks_leader_each_period=True,
             observers_time_out=True,
         ),
