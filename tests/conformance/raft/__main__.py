@@ -1,4 +1,6 @@
-"""Compares our voter with Kafka's: ``python -m tests.conformance.raft [HISTORIES [SEED [RELEASE]]]``.
+"""Compares our voter with Kafka's.
+
+``python -m tests.conformance.raft [HISTORIES [SEED [RELEASE]]]``
 
 For each release it prints how many histories and steps were compared, the kinds of steps, and the
 first differences. The exit code is 3 if there are any.
@@ -28,6 +30,7 @@ def main(arguments: list[str]) -> int:
             f"Kafka {release}: {found.histories} histories from seed {seed}, {found.steps} steps,"
             f" {len(found.differences)} differences",
             *(f"{times:8} {kind}" for kind, times in found.kinds.most_common()),
+            *(f"{times:8} on purpose: {name}" for name, times in found.deliberate.most_common()),
             *found.differences[:5],
         ]
         sys.stdout.write("\n".join(lines) + "\n")

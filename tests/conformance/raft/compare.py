@@ -1,7 +1,7 @@
 """Compares the histories of our voter with those of Kafka's."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from featurewatch.reference.kraft.machines.batches import control_records, read_batches
@@ -55,11 +55,13 @@ def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
         found.steps += 1
         found.kinds[f"{event[2]} -> {answered.get('state', 'end')}"] += 1
         if "fatal" in answered:
-            return _ending(answered["fatal"], before, ours, found) and _text(
-                at, event, before, [f"Kafka ended: {answered['fatal']}", f"we: {ours}"]
-            )
+            lines = [f"Kafka ended: {answered['fatal']}", f"we: {ours}"]
+            is_known = _is_known(answered["fatal"], before, ours, found)
+            return "" if is_known else _text(at, event, before, lines)
         kafka = one.voter.read_kafka(answered)
-        committed = kafka["committed"] if event[2] == "start" else max(committed, kafka["committed"])
+        committed = (
+            kafka["committed"] if event[2] == "start" else max(committed, kafka["committed"])
+        )
         if committed > kafka["committed"]:
             found.deliberate[FALLING_HIGH_WATERMARK] += 1
             kafka["committed"] = committed
@@ -78,14 +80,14 @@ def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
     return ""
 
 
-def _ending(fatal: str, before: Seen, ours: Seen, found: Comparison) -> bool:
-    """Whether an end of Kafka's is unexpected."""
+def _is_known(fatal: str, before: Seen, ours: Seen, found: Comparison) -> bool:
+    """Whether an end of Kafka's is one of the table, and our voter changed nothing by it."""
     name = ending_of(fatal)
     is_kept = "halted" in ours or all(ours[part] == before.get(part) for part in _DURABLE)
     if name and (is_kept or ENDS_THE_PROCESS[name].continues):
         found.deliberate[name] += 1
-        return False
-    return True
+        return True
+    return False
 
 
 def _text(at: int, event: list[Any], before: Seen, lines: list[str]) -> str:
@@ -97,8 +99,6 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return [_comparable(one) for one in value]
     if isinstance(value, FetchAnswer):
-        from dataclasses import replace
-
         return replace(value, records=b""), _records(value.records)
     return value
 

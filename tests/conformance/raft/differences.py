@@ -76,14 +76,13 @@ def without_resigned_leader(
 ) -> list[tuple[int, RaftAnswer | None]]:
     """The replies of Kafka's voter that has resigned, without the leader where ours names none."""
     silent = {number for number, answer in ours if _leader_of(answer) == NO_LEADER}
-    return [
-        (number, _without(answer) if number in silent else answer) for number, answer in kafka
-    ]
+    return [(number, _without(answer) if number in silent else answer) for number, answer in kafka]
 
 
 def _leader_of(answer: RaftAnswer | None) -> int | None:
-    is_viewed = answer is not None and not isinstance(answer, VersionsAnswer)
-    return answer.view.leader_id if is_viewed else None
+    if answer is None or isinstance(answer, VersionsAnswer):
+        return None
+    return answer.view.leader_id
 
 
 def _without(answer: RaftAnswer | None) -> RaftAnswer | None:

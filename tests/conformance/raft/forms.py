@@ -57,5 +57,3 @@ def answer_in(key: int, version: int, body: bytes) -> RaftAnswer | None:
 
 def _read(name: str, version: int, body: bytes) -> Any:
     return read_entity(message_class(name, version), body)[0]
-
-

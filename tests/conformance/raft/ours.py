@@ -1,6 +1,7 @@
 """Our voter in the same world of events as Kafka's: what it does after each event, as Kafka would
 say it."""
 
+from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -37,6 +38,7 @@ from featurewatch.reference.kraft.machines.requests import RaftAnswer, RaftReque
 from featurewatch.reference.kraft.machines.rules import rules_of
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.reference.kraft.machines.voter import Voter, VoterSettings
+from featurewatch.streams.types import LOG_START
 from tests.conformance.raft.forms import (
     answer_bytes,
     answer_in,
@@ -45,8 +47,6 @@ from tests.conformance.raft.forms import (
     request_in,
     versions_of,
 )
-
-from featurewatch.streams.types import LOG_START
 from tests.simulation.kraft.world import snapshot_of
 
 CLUSTER = "a-cluster"
@@ -106,8 +106,7 @@ class Setting:
     def voter_set(self) -> VoterSet:
         """The voters, with directories where a record has them."""
         keys = (
-            ReplicaKey(one, directory_of(one) if self.is_formatted else None)
-            for one in self.voters
+            ReplicaKey(one, directory_of(one) if self.is_formatted else None) for one in self.voters
         )
         return VoterSet.of(VoterNode(key, (endpoint(key.id),)) for key in keys)
 
@@ -316,8 +315,6 @@ class OurVoter:
 
 def decoded(text: str) -> bytes:
     """Bytes as JSON has them."""
-    from base64 import b64decode
-
     return b64decode(text)
 
 

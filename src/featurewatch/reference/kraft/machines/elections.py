@@ -18,12 +18,10 @@ from featurewatch.reference.kraft.machines.protocol import (
     LostLeadership,
     QuorumState,
 )
-from featurewatch.reference.kraft.machines.replica import Replica
 from featurewatch.reference.kraft.machines.replicas import Endpoint, ReplicaKey
+from featurewatch.reference.kraft.machines.requesting import RequestingReplica
 from featurewatch.reference.kraft.machines.requests import (
     NO_LEADER,
-    BeginQuorumEpoch,
-    EndQuorumEpoch,
     LeaderView,
     Vote,
     VoteAnswer,
@@ -35,7 +33,7 @@ _BACKOFF_STEP_MS: Final = 100
 """``RETRY_BACKOFF_BASE_MS`` of Kafka 3.9."""
 
 
-class ElectingReplica(Replica):
+class ElectingReplica(RequestingReplica):
     """A replica that elects, leads, follows and resigns."""
 
     membership: Membership
@@ -264,12 +262,6 @@ class ElectingReplica(Replica):
             longest = self.settings.election_backoff_ms
             self._backoff_until_ms = self._now_ms + min(_BACKOFF_STEP_MS * steps, longest)
 
-    def _is_refused(self) -> bool:
-        """Whether those that did not refuse are no majority any more."""
-        voters = self.log.voters
-        refused = len(self._refused.intersection(voters.ids))
-        return refused > len(voters.nodes) - voters.majority
-
     def _learn(self, view: LeaderView) -> None:
         """Takes over what another replica says of its epoch (``maybeTransition``).
 
@@ -295,50 +287,6 @@ class ElectingReplica(Replica):
         elif view.leader_id != NO_LEADER and not self._leader_endpoints:
             self._become_follower(view.epoch, view.leader_id, view.endpoints)
 
-    def _on_tick(self) -> None:
-        """Does what the state does as time passes (``pollCurrentState``)."""
-        is_due = self._now_ms >= self._deadline_ms
-        match self.state:
-            case State.LEADER:
-                self._lead()
-            case State.RESIGNED:
-                self._send_end_of_epoch()
-                if is_due:
-                    self._leave_resigned()
-            case State.CANDIDATE:
-                self._on_candidate_tick(is_due=is_due)
-            case State.PROSPECTIVE if is_due:
-                self._lose()
-            case State.PROSPECTIVE:
-                self._ask_for_votes()
-            case _ if is_due and self.is_needed:
-                self._stand()
-            case State.FOLLOWER:
-                is_lost = is_due and self.settings.rules.observers_time_out
-                if is_lost:
-                    self._look_for_leader()
-                else:
-                    self._fetch()
-            case _:
-                self._look_for_leader()
-
-    def _leave_resigned(self) -> None:
-        if self.is_needed and not self.settings.rules.has_pre_votes:
-            self._stand()
-        else:
-            self._become_unattached(self.epoch + 1)
-
-    def _on_candidate_tick(self, *, is_due: bool) -> None:
-        if self._backoff_until_ms is not None:
-            if self._now_ms >= self._backoff_until_ms:
-                self._stand()
-        elif not is_due:
-            self._ask_for_votes()
-        elif self.settings.rules.has_pre_votes:
-            self._become_prospective()
-        else:
-            self._back_off()
-
     def _lead(self) -> None:
         leadership = self.leadership
         assert leadership is not None  # noqa: S101 - of a leader
@@ -353,56 +301,7 @@ class ElectingReplica(Replica):
         self.membership.on_tick()
         if self._now_ms >= leadership.begin_ms:
             leadership.begin_ms = self._now_ms + self.settings.fetch_timeout_ms // 2
-            progress = leadership.voter_progress(self.log.voters)
-            silent_ms = self._now_ms - self.settings.fetch_timeout_ms // 2
-            for node in self._peers():
-                is_silent = progress[node.key.id].fetched_ms <= silent_ms
-                if is_silent or not self.settings.rules.begins_with_silent_only:
-                    self.send(
-                        node.key.id,
-                        node.endpoints,
-                        BeginQuorumEpoch(
-                            self.settings.cluster_id,
-                            node.key,
-                            self.me.id,
-                            self.epoch,
-                            self.settings.endpoints,
-                        ),
-                    )
-
-    def _ask_for_votes(self) -> None:
-        if self._is_refused():
-            return
-        for node in self._peers():
-            if node.key.id not in self._granted | self._refused:
-                self.send(
-                    node.key.id,
-                    node.endpoints,
-                    Vote(
-                        self.settings.cluster_id,
-                        node.key,
-                        self.epoch,
-                        self.me,
-                        self.log.last_epoch,
-                        self.log.end,
-                        self.state is State.PROSPECTIVE,
-                    ),
-                )
-
-    def _send_end_of_epoch(self) -> None:
-        for node in self._peers():
-            if node.key.id not in self._acknowledged:
-                self.send(
-                    node.key.id,
-                    node.endpoints,
-                    EndQuorumEpoch(
-                        self.settings.cluster_id,
-                        self.me.id,
-                        self.epoch,
-                        self._successors,
-                        (),
-                    ),
-                )
+            self._send_begin_of_epoch(leadership)
 
     def _on_vote_answer(self, node_id: int, request: Vote, answer: VoteAnswer) -> None:
         if self.state in _ELECTING and request.epoch == self.epoch:

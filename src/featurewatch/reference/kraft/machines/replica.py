@@ -31,12 +31,10 @@ from featurewatch.reference.kraft.machines.requests import (
     NOT_LEADER_OR_FOLLOWER,
     Fetch,
     FetchAnswer,
-    FetchSnapshot,
     LeaderView,
     RaftRequest,
-    UpdateVoter,
 )
-from featurewatch.reference.kraft.machines.rules import RaftRules
+from featurewatch.reference.kraft.machines.rules import NEWEST, RaftRules
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.streams.types import OffsetAndEpoch, SupportedRange
 
@@ -63,7 +61,7 @@ class VoterSettings:
     fetch_wait_ms: int = 500
     max_fetch_bytes: int = 1 << 20
     max_snapshot_bytes: int = 256 << 20
-    rules: RaftRules = RaftRules()
+    rules: RaftRules = NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ class Replica:
         self._acknowledged: set[int] = set()
         self._held: dict[int, HeldFetch] = {}
         self._known_high_watermark = -1
-        """What its state knows of the high watermark: nothing where it begins to lead or resigns."""
+        """What its state knows of the high watermark: at first nothing if it leads or resigns."""
         self._has_news = False
         """Whether the Fetches that wait can be answered (``fetchPurgatory``)."""
         self._attempts = 1
@@ -230,101 +228,10 @@ class Replica:
             self.log.high_watermark = offset
             self.emit(Committed(offset))
 
-    def _fetch(self) -> None:
-        """Sends the leader, or who may know it, the next request of a follower.
-
-        ``pollFollowerAsVoter`` and ``maybeSendFetchToBestNode``.
-        """
-        if self.is_voter and self._now_ms >= self._update_ms:
-            is_done = self._update()
-            if is_done:
-                return
-        if self._is_waiting(self.leader_id):
-            self._look_for_leader()
-        elif not self._busy:
-            self.send(self.leader_id, self._leader_endpoints, self._next_request())
-
-    def _next_request(self) -> RaftRequest:
-        if self._download is None:
-            return self._fetch_request()
-        snapshot, data = self._download
-        return FetchSnapshot(
-            self.settings.cluster_id,
-            self.me,
-            self.epoch,
-            snapshot,
-            len(data),
-            self.settings.max_fetch_bytes,
-        )
-
-    def _update_request(self) -> UpdateVoter:
-        return UpdateVoter(
-            self.settings.cluster_id,
-            self.epoch,
-            self.me,
-            self.settings.endpoints,
-            self.settings.kraft_versions,
-        )
-
-    def _update(self) -> bool:
-        """Tells the leader about this voter if it must; True if there is nothing else to do now.
-
-        It is time for that once in a while (``updateVoterSetPeriodTimer``).
-        """
-        next_ms = self._next_update_ms
-        asks = self.settings.rules.asks_leader_each_period
-        needs_update = self._needs_update()
-        if needs_update or asks:
-            request = self._update_request() if needs_update else self._next_request()
-            if self.send(self.leader_id, self._leader_endpoints, request) or asks:
-                self._update_ms = next_ms
-            return True
-        self._update_ms = next_ms
-        return False
-
-    @property
-    def _next_update_ms(self) -> int:
-        periods = self.settings.rules.update_period
-        return self._now_ms + periods * self.settings.fetch_timeout_ms
-
-    def _needs_update(self) -> bool:
-        """Whether the leader has other listeners or versions of this voter (KIP-853)."""
-        if self.log.kraft_version == 0:
-            return self.settings.rules.updates_at_level_0 and not self._has_updated
-        return self.log.voters.get(self.me.id) != self.description
-
     @property
     def description(self) -> VoterNode:
         """This replica as the voters' record should have it."""
         return VoterNode(self.me, self.settings.endpoints, self.settings.kraft_versions)
-
-    def _fetch_request(self) -> Fetch:
-        return Fetch(
-            self.settings.cluster_id,
-            self.me,
-            self.epoch,
-            self.log.end,
-            self.log.last_epoch,
-            self._known_high_watermark,
-            self.settings.fetch_wait_ms,
-            self.settings.max_fetch_bytes,
-        )
-
-    def _look_for_leader(self) -> None:
-        """Asks a replica, whose answer names the leader if it knows one.
-
-        One of the bootstrap servers, else any other voter (``findReadyBootstrapServer``).
-        """
-        if self._busy:
-            return
-        known = [(-2 - at, (endpoint,)) for at, endpoint in enumerate(self.settings.bootstrap)]
-        known = known or [(node.key.id, node.endpoints) for node in self._peers()]
-        if known:
-            first = self._random.randrange(len(known))
-            for node_id, endpoints in known[first:] + known[:first]:
-                if not self._is_waiting(node_id):
-                    self.send(node_id, endpoints, self._fetch_request())
-                    return
 
     def _is_waiting(self, node_id: int) -> bool:
         return self._now_ms < self._retry_ms.get(node_id, 0)

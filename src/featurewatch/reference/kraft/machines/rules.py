@@ -37,6 +37,9 @@ class RaftRules:
     """An observer whose leader does not answer for a fetch timeout looks for another one."""
 
 
+NEWEST: Final = RaftRules()
+"""The rules of 4.3 and 4.4."""
+
 _RULES: Final[Mapping[tuple[int, int], RaftRules]] = MappingProxyType(
     {
         (3, 9): RaftRules(
@@ -49,8 +52,8 @@ _RULES: Final[Mapping[tuple[int, int], RaftRules]] = MappingProxyType(
             asks_leader_each_period=True,
             observers_time_out=True,
         ),
-        (4, 3): RaftRules(),
-        (4, 4): RaftRules(),
+        (4, 3): NEWEST,
+        (4, 4): NEWEST,
     }
 )
 

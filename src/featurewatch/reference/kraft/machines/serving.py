@@ -1,6 +1,6 @@
 """How a replica answers the requests of others (KIP-595, KIP-630; ``KafkaRaftClient``)."""
 
-from featurewatch.reference.kraft.machines.elections import ElectingReplica
+from featurewatch.reference.kraft.machines.polling import PollingReplica
 from featurewatch.reference.kraft.machines.protocol import Reply
 from featurewatch.reference.kraft.machines.replica import HeldFetch
 from featurewatch.reference.kraft.machines.replicas import ReplicaKey
@@ -38,7 +38,7 @@ from featurewatch.reference.kraft.machines.requests import (
 from featurewatch.reference.kraft.machines.states import State
 
 
-class ServingReplica(ElectingReplica):
+class ServingReplica(PollingReplica):
     """A replica that answers the requests of others."""
 
     def _on_request(self, request_id: int, request: RaftRequest) -> None:
@@ -198,9 +198,7 @@ class ServingReplica(ElectingReplica):
     def _on_progress_of(self, replica: ReplicaKey, offset: int) -> None:
         assert self.leadership is not None  # noqa: S101 - of a leader
         if replica.id >= 0 and replica.id != self.me.id:
-            self.leadership.on_fetch(
-                replica, self.log.voters, offset, self.log.end, self._now_ms
-            )
+            self.leadership.on_fetch(replica, self.log.voters, offset, self.log.end, self._now_ms)
             self.leadership.on_alive(replica, self.log.voters, self._now_ms)
             self._advance_high_watermark()
 

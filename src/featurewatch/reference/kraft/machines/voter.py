@@ -1,6 +1,7 @@
 """A replica of the metadata quorum (KIP-595, KIP-630, KIP-853, KIP-996; ``KafkaRaftClient``).
 
-A reference, not for production. It differs from Kafka where it says so:
+A reference, not for production. Given the same events it does what ``KafkaRaftClient`` does
+(``tests/conformance/raft``), except where it says so:
 
 - A resigned leader tells nobody that it still leads (Kafka names it until its epoch ends, and sends
   replicas back to it by that).
@@ -8,6 +9,8 @@ A reference, not for production. It differs from Kafka where it says so:
   the process (``maybeTransition``).
 - A voter whose removal is not committed may stand for election, lest the quorum get stuck.
 - A replica with control records that it cannot read does not stand for election.
+- The high watermark never falls, and a leader's own log counts for it only once it is on disk.
+- Without bootstrap servers it looks for the leader at the other voters, never at itself.
 """
 
 from random import Random
