@@ -38,7 +38,7 @@ ENDS_THE_PROCESS: Final[Mapping[str, Ending]] = MappingProxyType(
         "lost records": Ending(
             r"KafkaException: The leader requested truncation to offset"
             r"|IllegalArgumentException: Attempt to truncate to offset",
-            "both end, each with a text of its own",
+            "both end, with different texts",
         ),
         "no leader": Ending(
             r"IllegalStateException: Expected to be Follower, but the current state is",

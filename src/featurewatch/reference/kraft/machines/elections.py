@@ -118,8 +118,8 @@ class ElectingReplica(RequestingReplica):
     def _become_voted(self, candidate: ReplicaKey) -> None:
         """Votes for a candidate in the current epoch; its answer must follow the `Persist`.
 
-        A replica that asks for pre-votes goes on with that, from the beginning
-        (``prospectiveAddVotedState``). What it has sent is still expected.
+        A replica that asks for pre-votes counts them again from the beginning
+        (``prospectiveAddVotedState``); answers to what it has sent still count.
         """
         if self.state is State.PROSPECTIVE:
             self._granted, self._refused = {self.me.id}, set()
@@ -256,7 +256,7 @@ class ElectingReplica(RequestingReplica):
             self._become_unattached(self.epoch)
 
     def _back_off(self) -> None:
-        """Waits before it stands again (``binaryExponentialElectionBackoffMs`` of Kafka 3.9)."""
+        """Waits before the next election (``binaryExponentialElectionBackoffMs`` of Kafka 3.9)."""
         if self._backoff_until_ms is None:
             steps = self._random.randrange(2 << min(20, self._attempts - 1))
             longest = self.settings.election_backoff_ms

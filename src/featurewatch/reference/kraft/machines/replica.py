@@ -116,7 +116,7 @@ class Replica:
         self._attempts = 1
         """The elections in a row in which it stood."""
         self._backoff_until_ms: int | None = None
-        """When a candidate of Kafka 3.9 that lost stands again."""
+        """When a candidate of Kafka 3.9 that lost begins the next election."""
         self._has_updated = False
         """Whether the leader that it follows knows its listeners (``hasUpdatedLeader``)."""
         self._numbers = 0

@@ -15,10 +15,10 @@ class RaftRules:
     """What a voter of a release line does; the defaults are those of 4.3 and 4.4."""
 
     has_pre_votes: bool = True
-    """It asks for pre-votes before it stands for election (KIP-996).
+    """It asks for pre-votes before an election (KIP-996).
 
-    Without them a candidate that lost backs off, and stands again in the next epoch; a resigned
-    leader stands for election instead of leaving its epoch, and does not vote with its own timer.
+    Without them a candidate that lost backs off before it tries the next epoch, and a leader that
+    resigned becomes a candidate when its timer expires, where others leave the epoch.
     """
     remembers_votes: bool = True
     """A follower still stores for whom it voted in its epoch."""
