@@ -38,7 +38,9 @@ final class LogCore {
             source.get(data);
             ByteBuffer batch = ByteBuffer.wrap(data);
             long base = batch.getLong(0);
-            if (base != end()) {
+            if (base < end()) { // as UnexpectedAppendOffsetException of Kafka's log
+                throw new IllegalStateException("Unexpected offset in append: " + base + " before " + end());
+            } else if (base > end()) {
                 throw new IllegalStateException("the log ends at " + end() + ", a batch begins at " + base);
             }
             int epoch = batch.getInt(12);
