@@ -47,8 +47,9 @@ ENDS_THE_PROCESS: Final[Mapping[str, Ending]] = MappingProxyType(
         ),
         "records that are there": Ending(
             r"IllegalStateException: Unexpected offset in append",
-            "a follower of 3.9 may have one Fetch at the leader and one at another replica, and ends"
-            " when the second answer has records again; ours ignores what is about another position",
+            "a follower of 3.9 may have one Fetch at the leader and one at another replica, and"
+            " ends when the second answer has records again; ours ignores what is about another"
+            " position",
         ),
         "the only voter starts again": Ending(
             r"IllegalStateException: Cannot transition to Candidate since .* already a Leader",
