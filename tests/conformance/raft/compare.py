@@ -11,6 +11,7 @@ from tests.conformance.raft.differences import (
     ENDS_THE_PROCESS,
     FALLING_HIGH_WATERMARK,
     RESIGNED_LEADER,
+    SKIPPED_VOTERS,
     ending_of,
     without_resigned_leader,
 )
@@ -18,6 +19,8 @@ from tests.conformance.raft.histories import History, history
 
 Seen = dict[str, Any]
 _ANY_NUMBER: Final = 1 << 62
+_OF_OURS: Final = {"high_watermark", "voters_at"}
+"""What only one of the two tells."""
 _DURABLE: Final = ("stored", "end", "epochs")
 
 
@@ -54,7 +57,7 @@ def compare(
 def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
     """The first step after which the two differ; empty if there is none."""
     before: Seen = {}
-    committed = 0
+    committed = furthest = 0
     for at, (ours, answered) in enumerate(zip(one.seen, steps, strict=False)):
         event = one.question["steps"][at]
         found.steps += 1
@@ -76,11 +79,17 @@ def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
             kafka["replies"] = hidden
         wrong = [
             f"{name}: Kafka {kafka.get(name)}\n    we {ours.get(name)}"
-            for name in sorted({*ours, *kafka} - {"high_watermark"})
+            for name in sorted({*ours, *kafka} - _OF_OURS)
             if _comparable(ours.get(name)) != _comparable(kafka.get(name))
         ]
         if wrong:
             return _text(at, event, before, wrong)
+        if event[2] == "start":
+            furthest = ours["end"]
+        elif before["voters_at"] < ours["voters_at"] < furthest:
+            found.deliberate[SKIPPED_VOTERS] += 1
+            return ""
+        furthest = max(furthest, ours["end"])
         before = ours
     return ""
 

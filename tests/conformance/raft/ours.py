@@ -271,6 +271,7 @@ class OurVoter:
             "leader": voter.leader_id,
             "appended": self._appended,
             "end": log.end,
+            "voters_at": log.voters_offset,
             "committed": max(0, log.high_watermark),
             "stored": [
                 self._stored.epoch,
