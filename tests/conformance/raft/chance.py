@@ -46,6 +46,7 @@ from tests.conformance.raft.ours import (
     endpoint,
 )
 
+_UPDATE_ERRORS: Final = (NOT_LEADER_OR_FOLLOWER, UNSUPPORTED_VERSION, INCONSISTENT_CLUSTER_ID)
 _OBSERVER: Final = 8
 _STRANGER: Final = 9
 
@@ -232,9 +233,7 @@ class Chance:
                 return self._fetched(node, asked)
             case UpdateVoter():
                 leader = LeaderView(node, epoch, (endpoint(node),))
-                return VoterAnswer(
-                    chance.choice((NONE, NONE, NOT_LEADER_OR_FOLLOWER)), None, leader
-                )
+                return VoterAnswer(chance.choice((NONE, NONE, *_UPDATE_ERRORS)), None, leader)
             case _:
                 return EpochAnswer(NONE, LeaderView(self.setting.me, epoch))
 

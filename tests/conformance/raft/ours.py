@@ -4,6 +4,7 @@ say it."""
 from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -265,7 +266,7 @@ class OurVoter:
         state = State.UNATTACHED if voter.state is State.VOTED else voter.state
         seen = {
             "sends": [self._seen_send(send) for send in sends],
-            "replies": [self._seen_reply(reply) for reply in self._replies],
+            "replies": sorted(map(self._seen_reply, self._replies), key=itemgetter(0)),
             "state": str(state),
             "epoch": voter.epoch,
             "leader": voter.leader_id,
@@ -309,7 +310,7 @@ class OurVoter:
             ],
             "replies": [
                 (one["number"], answer_in(*self._kinds[one["number"]], decoded(one["body"])))
-                for one in seen["replies"]
+                for one in sorted(seen["replies"], key=itemgetter("number"))
             ],
         }
 

@@ -47,6 +47,7 @@ from featurewatch.reference.kraft.machines.requests import (
     FENCED_LEADER_EPOCH,
     INVALID_VOTER_KEY,
     NO_LEADER,
+    NONE,
     NOT_LEADER_OR_FOLLOWER,
     SNAPSHOT_NOT_FOUND,
     UNKNOWN_LEADER_EPOCH,
@@ -166,9 +167,12 @@ class Voter(ServingReplica):
             self.membership.on_versions(node_id, answer.kraft_versions)
         elif isinstance(request, Vote) and self._is_without_pre_votes(answer):
             self._become_candidate()
+        elif isinstance(request, UpdateVoter):
+            # Its answer has the leader beside every error, and a failure looks like an old epoch.
+            if answer is not None and not self._is_settled_by_view(answer):
+                self._on_content(node_id, request, answer)
         elif answer is None or is_top_level(answer.error):
-            if not isinstance(request, UpdateVoter):  # its answer has no error of this kind
-                self._wait_for(node_id)
+            self._wait_for(node_id)
         elif not self._is_settled_by_view(answer):
             self._on_content(node_id, request, answer)
 
@@ -205,6 +209,10 @@ class Voter(ServingReplica):
                 self._download = None
                 if answer.error != SNAPSHOT_NOT_FOUND:
                     self._wait_for(node_id)
+            case UpdateVoter(), VoterAnswer(error) if error in (NONE, UNSUPPORTED_VERSION):
+                if is_follower:
+                    self._has_updated = True
+                    self._on_leader_answered()
             case _ if answer.error:
                 self._wait_for(node_id)
             case Vote(), VoteAnswer():
@@ -215,9 +223,6 @@ class Voter(ServingReplica):
                 self._on_fetch_answer(request, answer)
             case FetchSnapshot(), FetchSnapshotAnswer() if is_follower:
                 self._on_snapshot_answer(answer)
-            case UpdateVoter(), VoterAnswer() if is_follower:
-                self._has_updated = True
-                self._on_leader_answered()
             case _:
                 pass
 
