@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from featurewatch.reference.kraft.machines import rules
+from featurewatch.reference.kraft.machines.replicas import ReplicaKey
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.reference.kraft.machines.voter import Voter
 from featurewatch.stack.java.jars import Cache
@@ -88,5 +89,10 @@ def test_a_planted_bug_is_noticed(
     kafka: ControllerHarness, release: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A voter that grants a vote whatever log the candidate has does not pass."""
-    monkeypatch.setattr(Voter, "_is_granted", lambda *_: True)
+
+    def any_log(voter: Voter, candidate: ReplicaKey, is_up_to_date: bool) -> bool:
+        return original(voter, candidate, True)
+
+    original = Voter._is_granted
+    monkeypatch.setattr(Voter, "_is_granted", any_log)
     assert compare(kafka, release, PLANTED, 1).differences
