@@ -28,6 +28,8 @@ class RaftRules:
     """A Fetch that waits is answered when the high watermark rises (KIP-1166)."""
     updates_at_level_0: bool = True
     """A follower tells the leader its listeners even before kraft.version 1 (KIP-1170)."""
+    reads_update_answers: bool = True
+    """The leader's answer to an update shows that it is alive, and an error makes it wait."""
     update_period: int = 1
     """Fetch timeouts after which a follower looks whether the leader knows its listeners."""
     asks_leader_each_period: bool = False
@@ -48,6 +50,7 @@ _RULES: Final[Mapping[tuple[int, int], RaftRules]] = MappingProxyType(
             begins_with_silent_only=False,
             announces_commits=False,
             updates_at_level_0=False,
+            reads_update_answers=False,
             update_period=3,
             asks_leader_each_period=True,
             observers_time_out=True,

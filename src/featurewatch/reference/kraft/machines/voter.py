@@ -169,7 +169,8 @@ class Voter(ServingReplica):
             self._become_candidate()
         elif isinstance(request, UpdateVoter):
             # Its answer has the leader beside every error, and a failure looks like an old epoch.
-            if answer is not None and not self._is_settled_by_view(answer):
+            reads = self.settings.rules.reads_update_answers
+            if answer is not None and not self._is_settled_by_view(answer) and reads:
                 self._on_content(node_id, request, answer)
         elif answer is None or is_top_level(answer.error):
             self._wait_for(node_id)
