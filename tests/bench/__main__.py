@@ -72,6 +72,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "readiness": lambda: _module("readiness").run(),
     "conformance": lambda: _module("conformance").run(),
     "conformance-partitions": lambda: _module("conformance").partitions(),
+    "conformance-raft": lambda: _module("conformance").raft(),
     "reference": lambda: _module("reference").run(),
     "controller-failover": lambda: _module("controller").failover(),
     "controller-changes": lambda: _module("controller").changes(),

@@ -10,6 +10,10 @@ tests.conformance.feature_control 1 SEED RELEASE``.
 ``conformance_partition_cases`` and ``conformance_partition_mismatches`` are about partitions: the
 elections, lists and placements of ZooKeeper mode, and the changes, reassignments and placements of
 KRaft mode. The texts on stderr have the seed and the question of what differs.
+
+``conformance_raft_histories`` and ``conformance_raft_mismatches`` are about the voter of the
+reference quorum: histories of events, given to it and to ``KafkaRaftClient`` of three releases.
+What differs on purpose is in a table, ``tests/conformance/raft/differences.py``.
 """
 
 import sys
@@ -37,12 +41,19 @@ from tests.conformance.partitions.compare import (
     kraft_rules,
     zookeeper_rules,
 )
+from tests.conformance.raft.compare import Comparison
+from tests.conformance.raft.compare import compare as compare_histories
+from tests.conformance.raft.kafka import RELEASES as RAFT_RELEASES
+from tests.conformance.raft.kafka import raft_voters
 
 CASES: Final = 5_000
 """For each release."""
 
 PARTITION_CASES: Final = 5_000
 """Of each kind for each release."""
+
+HISTORIES: Final = 10_000
+"""Of a voter, for each release."""
 
 
 def run(number: int = CASES) -> Iterator[dict[str, Any]]:
@@ -109,4 +120,31 @@ def partitions(number: int = PARTITION_CASES) -> Iterator[dict[str, Any]]:
         "measure": "conformance_partition_mismatches",
         "value": sum(mismatches.values()),
         "by_kind": mismatches,
+    }
+
+
+def raft(number: int = HISTORIES) -> Iterator[dict[str, Any]]:
+    """Both measures about the voter; what differs goes to stderr."""
+    first = SystemRandom().randrange(1 << 40)
+    found: dict[str, Comparison] = {}
+    for release in RAFT_RELEASES:
+        with (
+            tempfile.TemporaryDirectory(prefix="featurewatch-") as directory,
+            raft_voters(release, Cache(default_cache()), Path(directory)) as kafka,
+        ):
+            found[release] = compare_histories(kafka, release, range(first, first + number))
+        for difference in found[release].differences[:5]:
+            sys.stderr.write(f"{difference}\n")
+    yield {
+        "measure": "conformance_raft_histories",
+        "value": sum(one.histories for one in found.values()),
+        "steps": sum(one.steps for one in found.values()),
+        "releases": list(found),
+        "first_seed": first,
+    }
+    yield {
+        "measure": "conformance_raft_mismatches",
+        "value": sum(len(one.differences) for one in found.values()),
+        "by_release": {release: len(one.differences) for release, one in found.items()},
+        "on_purpose": {release: dict(one.deliberate) for release, one in found.items()},
     }

@@ -73,13 +73,13 @@ from tests.reference.kraft.machines.driving import (
 from tests.simulation.kraft.world import snapshot_of
 
 PERMITTED = """
-unattached  -> unattached voted prospective follower
-voted       -> unattached prospective follower
-prospective -> unattached voted candidate follower
-candidate   -> unattached prospective leader follower
+unattached  -> unattached voted prospective candidate follower
+voted       -> unattached prospective candidate follower
+prospective -> unattached candidate follower
+candidate   -> unattached prospective candidate leader follower
 leader      -> unattached follower resigned
-follower    -> unattached prospective follower
-resigned    -> unattached follower
+follower    -> unattached prospective candidate follower
+resigned    -> unattached prospective candidate follower
 """
 
 
@@ -289,8 +289,8 @@ def test_voters_without_pre_votes_count_as_granting() -> None:
         (QuorumState(4, -1, ME), State.CANDIDATE),
         (QuorumState(4, -1, ReplicaKey(1)), State.VOTED),
         (QuorumState(4, 1), State.FOLLOWER),
-        (QuorumState(4, 1, ME), State.FOLLOWER),
-        (QuorumState(4, 77, ME), State.UNATTACHED),
+        (QuorumState(4, 1, ME), State.CANDIDATE),
+        (QuorumState(4, 77, ME), State.CANDIDATE),
         (QuorumState(4, 77), State.UNATTACHED),
     ],
 )
@@ -456,7 +456,7 @@ def test_a_held_fetch_ends_with_the_leadership() -> None:
     driven.ask(begin(4, 2))
     replies = [effect for effect in driven.effects if isinstance(effect, Reply)]
     answer = next(reply.answer for reply in replies if isinstance(reply.answer, FetchAnswer))
-    assert (answer.error, answer.view.leader_id, answer.view.epoch) == (74, 2, 4)
+    assert (answer.error, answer.view.leader_id, answer.view.epoch) == (6, 2, 4)
 
 
 def test_a_diverging_log_is_cut_off() -> None:

@@ -18,13 +18,10 @@ from featurewatch.reference.kraft.machines.protocol import (
     LostLeadership,
     QuorumState,
 )
-from featurewatch.reference.kraft.machines.replica import Replica
 from featurewatch.reference.kraft.machines.replicas import Endpoint, ReplicaKey
+from featurewatch.reference.kraft.machines.requesting import RequestingReplica
 from featurewatch.reference.kraft.machines.requests import (
     NO_LEADER,
-    UNSUPPORTED_VERSION,
-    BeginQuorumEpoch,
-    EndQuorumEpoch,
     LeaderView,
     Vote,
     VoteAnswer,
@@ -32,9 +29,11 @@ from featurewatch.reference.kraft.machines.requests import (
 from featurewatch.reference.kraft.machines.states import TRANSITIONS, State
 
 _ELECTING: Final = frozenset({State.PROSPECTIVE, State.CANDIDATE})
+_BACKOFF_STEP_MS: Final = 100
+"""``RETRY_BACKOFF_BASE_MS`` of Kafka 3.9."""
 
 
-class ElectingReplica(Replica):
+class ElectingReplica(RequestingReplica):
     """A replica that elects, leads, follows and resigns."""
 
     membership: Membership
@@ -51,16 +50,18 @@ class ElectingReplica(Replica):
         elif remembered.leader_id == self.me.id:
             # It may have lost records of this epoch that it had not flushed.
             self.state, self.leader_id = State.RESIGNED, self.me.id
-        elif remembered.leader_id != NO_LEADER:
-            # Before its own vote, with which it could lead an epoch that has a leader already.
-            self.leader_id = remembered.leader_id
-            leader = self.log.voters.get(remembered.leader_id)
-            if leader is not None:
-                self.state, self._leader_endpoints = State.FOLLOWER, leader.endpoints
+            self.voted = None
         elif self._remembers_itself(remembered):
             if self._can_stand():
                 self.state = State.CANDIDATE
             self._granted = {self.me.id}
+        elif remembered.leader_id != NO_LEADER:
+            self.leader_id = remembered.leader_id
+            leader = self.log.voters.get(remembered.leader_id)
+            if leader is not None:
+                self.state, self._leader_endpoints = State.FOLLOWER, leader.endpoints
+            if not self.settings.rules.remembers_votes:
+                self.voted = None
         elif remembered.voted is not None:
             self.state = State.VOTED
         self._deadline_ms = self._now_ms + (
@@ -68,8 +69,9 @@ class ElectingReplica(Replica):
             if self.state is State.FOLLOWER
             else self._election_timeout_ms()
         )
+        self._update_ms = self._next_update_ms
         self._persist()
-        if self.is_voter and len(self.log.voters.nodes) == 1:
+        if self._is_alone:
             self._stand_alone()
 
     def _remembers_itself(self, remembered: QuorumState) -> bool:
@@ -80,11 +82,8 @@ class ElectingReplica(Replica):
         """Begins an election at once, as the only voter."""
         if self.state is State.CANDIDATE:
             self._count_votes()
-            return
-        if self.state is State.RESIGNED:
-            self._become_unattached(self.epoch + 1)
-        if self.state is not State.LEADER:
-            self._become_prospective()
+        else:
+            self._stand()
 
     def _enter(self, state: State) -> None:
         assert state in TRANSITIONS[self.state], f"{self.state} to {state}"  # noqa: S101
@@ -96,29 +95,59 @@ class ElectingReplica(Replica):
         self._busy.clear()
         self._retry_ms.clear()
         self._acknowledged.clear()
+        self._backoff_until_ms = None
         self._download = None
         self._has_fetched = False
 
     def _become_unattached(self, epoch: int) -> None:
-        """Enters an epoch of which it knows no leader."""
-        keeps_timer = self.state in (State.UNATTACHED, State.VOTED, *_ELECTING)
+        """Enters an epoch of which it knows no leader, or gives a hopeless election up."""
+        keeps_timer = self.state in (State.UNATTACHED, State.VOTED, State.CANDIDATE)
+        if self.state is State.PROSPECTIVE:
+            keeps_timer = not self._is_refused()
+        elif self.state is State.RESIGNED:
+            keeps_timer = self.settings.rules.has_pre_votes
         self._enter(State.UNATTACHED)
         if epoch > self.epoch:
             self.epoch, self.voted = epoch, None
-            self.leader_id, self._leader_endpoints = NO_LEADER, ()
+            self.leader_id = NO_LEADER
+        self._leader_endpoints = ()
         if not keeps_timer:
             self._deadline_ms = self._now_ms + self._election_timeout_ms()
         self._persist()
 
     def _become_voted(self, candidate: ReplicaKey) -> None:
-        """Votes for a candidate in the current epoch; its answer must follow the `Persist`."""
-        self._enter(State.VOTED)
+        """Votes for a candidate in the current epoch; its answer must follow the `Persist`.
+
+        A replica that asks for pre-votes counts them again from the beginning
+        (``prospectiveAddVotedState``); answers to what it has sent still count.
+        """
+        if self.state is State.PROSPECTIVE:
+            self._granted, self._refused = {self.me.id}, set()
+        else:
+            assert State.VOTED in TRANSITIONS[self.state], self.state  # noqa: S101
+            self.state = State.VOTED
         self.voted = candidate
         self._deadline_ms = self._now_ms + self._election_timeout_ms()
         self._persist()
 
+    def _stand(self) -> None:
+        """Stands for election, after pre-votes where the release has them."""
+        if self.settings.rules.has_pre_votes:
+            self._become_prospective()
+        elif self._can_stand_now():
+            self._become_candidate()
+
     def _become_prospective(self) -> None:
         """Asks for pre-votes; it keeps its leader, lest a peer send it back (KIP-996)."""
+        if self._can_stand_now():
+            self._enter(State.PROSPECTIVE)
+            self._deadline_ms = self._now_ms + self._election_timeout_ms()
+            self._granted, self._refused = {self.me.id}, set()
+            self._persist()
+            self._count_votes()
+
+    def _can_stand_now(self) -> bool:
+        """Whether it can stand for election; if not, it tries again after a timeout."""
         if not self._can_stand():
             self._deadline_ms = self._now_ms + self._election_timeout_ms()
             if self.log.unreadable_offset is not None:
@@ -127,15 +156,12 @@ class ElectingReplica(Replica):
                     f" {self.log.unreadable_offset} is of no release that is known here",
                     is_warning=True,
                 )
-            return
-        self._enter(State.PROSPECTIVE)
-        self._deadline_ms = self._now_ms + self._election_timeout_ms()
-        self._granted, self._refused = {self.me.id}, set()
-        self._persist()
-        self._count_votes()
+            return False
+        return True
 
     def _become_candidate(self) -> None:
         """Votes for itself in a new epoch."""
+        self._attempts = self._attempts + 1 if self.state is State.CANDIDATE else 1
         self._enter(State.CANDIDATE)
         self.epoch, self.voted = self.epoch + 1, self.me
         self.leader_id, self._leader_endpoints = NO_LEADER, ()
@@ -148,7 +174,9 @@ class ElectingReplica(Replica):
         """Begins its epoch with a record of it, behind which the high watermark can follow."""
         voters = self.log.voters
         self._enter(State.LEADER)
+        self._known_high_watermark = -1
         self.leader_id, self._leader_endpoints = self.me.id, self.settings.endpoints
+        self.voted = None
         self._persist()
         self.leadership = Leadership(
             self.me,
@@ -194,31 +222,45 @@ class ElectingReplica(Replica):
                 self._become_unattached(epoch)
             return
         self._enter(State.FOLLOWER)
-        if epoch > self.epoch:
-            self.epoch, self.voted = epoch, None
+        if epoch > self.epoch or not self.settings.rules.remembers_votes:
+            self.voted = None
+        self.epoch = epoch
         self.leader_id, self._leader_endpoints = leader_id, endpoints
         self._deadline_ms = self._now_ms + self.settings.fetch_timeout_ms
+        self._update_ms = self._next_update_ms
+        self._has_updated = False
         self._persist()
-        self._fetch()
+        self._refuse_held(self.view)
 
     def _become_resigned(self) -> None:
         """Gives the leadership up, and tells the others who should succeed."""
         assert self.leadership is not None  # noqa: S101 - only a leader resigns
         self._successors = self.leadership.successors(self.log.voters)
+        self._refuse_held(LeaderView(NO_LEADER, self.epoch))
         self._enter(State.RESIGNED)
+        self._known_high_watermark = -1
         self._deadline_ms = self._now_ms + self._election_timeout_ms()
         self._send_end_of_epoch()
 
     def _lose(self) -> None:
-        """Ends an election that a majority refused, or a pre-vote that took too long."""
+        """Ends an election that a majority refused, or a pre-vote that took too long.
+
+        From 4.0 on a candidate waits until its timeout expires (``maybeHandleElectionLoss``).
+        """
         if self.state is State.CANDIDATE:
-            backoff = self._random.randrange(self.settings.election_backoff_ms)
-            self._deadline_ms = min(self._deadline_ms, self._now_ms + backoff)
-        elif self._leader_endpoints:
+            if not self.settings.rules.has_pre_votes:
+                self._back_off()
+        elif self.leader_id != NO_LEADER and self._leader_endpoints:
             self._become_follower(self.epoch, self.leader_id, self._leader_endpoints)
         else:
             self._become_unattached(self.epoch)
-            self._deadline_ms = self._now_ms + self._election_timeout_ms()
+
+    def _back_off(self) -> None:
+        """Waits before the next election (``binaryExponentialElectionBackoffMs`` of Kafka 3.9)."""
+        if self._backoff_until_ms is None:
+            steps = self._random.randrange(2 << min(20, self._attempts - 1))
+            longest = self.settings.election_backoff_ms
+            self._backoff_until_ms = self._now_ms + min(_BACKOFF_STEP_MS * steps, longest)
 
     def _learn(self, view: LeaderView) -> None:
         """Takes over what another replica says of its epoch (``maybeTransition``).
@@ -245,37 +287,6 @@ class ElectingReplica(Replica):
         elif view.leader_id != NO_LEADER and not self._leader_endpoints:
             self._become_follower(view.epoch, view.leader_id, view.endpoints)
 
-    def _on_tick(self) -> None:
-        """Does what the state does as time passes, and what it does when its time is over."""
-        is_due = self._now_ms >= self._deadline_ms
-        if self.state is State.LEADER:
-            self._lead()
-        elif is_due and (self.is_needed or self.state is State.RESIGNED):
-            self._on_deadline()
-        else:
-            match self.state:
-                case State.UNATTACHED:
-                    self._look_for_leader()
-                case State.VOTED | State.FOLLOWER if is_due:  # an observer
-                    self._look_for_leader()
-                case State.FOLLOWER:
-                    self._fetch()
-                case State.RESIGNED:
-                    self._send_end_of_epoch()
-                case _:
-                    pass
-        if self.state in _ELECTING:
-            self._ask_for_votes()
-
-    def _on_deadline(self) -> None:
-        match self.state:
-            case State.UNATTACHED | State.VOTED | State.CANDIDATE | State.FOLLOWER:
-                self._become_prospective()
-            case State.PROSPECTIVE:
-                self._lose()
-            case _:
-                self._become_unattached(self.epoch + 1)
-
     def _lead(self) -> None:
         leadership = self.leadership
         assert leadership is not None  # noqa: S101 - of a leader
@@ -290,76 +301,24 @@ class ElectingReplica(Replica):
         self.membership.on_tick()
         if self._now_ms >= leadership.begin_ms:
             leadership.begin_ms = self._now_ms + self.settings.fetch_timeout_ms // 2
-            progress = leadership.voter_progress(self.log.voters)
-            for node in self._peers():
-                if not progress[node.key.id].has_acknowledged:
-                    self.send(
-                        node.key.id,
-                        node.endpoints,
-                        BeginQuorumEpoch(
-                            self.settings.cluster_id,
-                            node.key,
-                            self.me.id,
-                            self.epoch,
-                            self.settings.endpoints,
-                        ),
-                    )
-
-    def _ask_for_votes(self) -> None:
-        for node in self._peers():
-            if node.key.id not in self._granted | self._refused:
-                self.send(
-                    node.key.id,
-                    node.endpoints,
-                    Vote(
-                        self.settings.cluster_id,
-                        node.key,
-                        self.epoch,
-                        self.me,
-                        self.log.last_epoch,
-                        self.log.end,
-                        self.state is State.PROSPECTIVE,
-                    ),
-                )
-
-    def _send_end_of_epoch(self) -> None:
-        for node in self._peers():
-            if node.key.id not in self._acknowledged:
-                self.send(
-                    node.key.id,
-                    node.endpoints,
-                    EndQuorumEpoch(
-                        self.settings.cluster_id,
-                        self.me.id,
-                        self.epoch,
-                        self._successors,
-                        self.settings.endpoints,
-                    ),
-                )
+            self._send_begin_of_epoch(leadership)
 
     def _on_vote_answer(self, node_id: int, request: Vote, answer: VoteAnswer) -> None:
-        wanted = State.PROSPECTIVE if request.is_pre_vote else State.CANDIDATE
-        if self.state is wanted and request.epoch == self.epoch:
+        if self.state in _ELECTING and request.epoch == self.epoch:
+            self._refused.discard(node_id)
+            self._granted.discard(node_id)
             (self._granted if answer.is_granted else self._refused).add(node_id)
-            self._count_votes()
-
-    def _on_pre_vote_unknown(self, node_id: int, error: int, request: Vote) -> None:
-        """A voter that does not know pre-votes counts as one that grants them (KIP-996)."""
-        is_asking = self.state is State.PROSPECTIVE and request.epoch == self.epoch
-        if is_asking and error == UNSUPPORTED_VERSION:
-            self._granted.add(node_id)
             self._count_votes()
 
     def _count_votes(self) -> None:
         voters = self.log.voters
         granted = len(self._granted.intersection(voters.ids))
-        refused = len(self._refused.intersection(voters.ids))
         if granted >= voters.majority:
             if self.state is State.PROSPECTIVE:
                 self._become_candidate()
             else:
                 self._become_leader()
-        elif refused > len(voters.nodes) - voters.majority:
+        elif self._is_refused():
             self._lose()
         else:
             self._ask_for_votes()

@@ -20,8 +20,6 @@ class Progress:
     end: int = -1
     fetched_ms: int = -1
     caught_up_ms: int = -1
-    has_acknowledged: bool = False
-    """Whether it knows the leader, so that no more BeginQuorumEpoch is needed."""
     leader_end: int = -1
     """The end of the leader's log at its last fetch."""
 
@@ -67,15 +65,21 @@ class Leadership:
             found[node.key.id] = best or Progress(node.key)
         return found
 
-    def on_fetch(self, key: ReplicaKey, end: int, log_end: int, now_ms: int) -> None:
-        """Notes that a replica has everything before ``end`` on disk."""
-        one = self.progress_of(key)
+    def on_fetch(
+        self, key: ReplicaKey, voters: VoterSet, end: int, log_end: int, now_ms: int
+    ) -> None:
+        """Notes that a replica has everything before ``end`` on disk.
+
+        A voter without a directory in the voters' record is one replica, whatever directory it
+        tells (``getOrCreateReplicaState``).
+        """
+        node = voters.get(key.id)
+        one = self.progress_of(node.key if node and node.key.is_matched_by(key) else key)
         if end >= log_end:
             one.caught_up_ms = now_ms
         elif 0 < one.leader_end <= end:
             one.caught_up_ms = max(one.caught_up_ms, one.fetched_ms)
         one.end, one.fetched_ms, one.leader_end = end, now_ms, log_end
-        one.has_acknowledged = True
 
     def on_alive(self, key: ReplicaKey, voters: VoterSet, now_ms: int) -> None:
         """Notes that a replica is alive, for the check of the quorum."""

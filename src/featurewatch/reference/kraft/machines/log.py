@@ -54,6 +54,8 @@ class Log:
         self.high_watermark = -1
         self.unreadable_offset: int | None = None
         """The first control record that no known release has, if there is one."""
+        self._is_formatted = False
+        """Whether the voters are those of a snapshot at offset 0, not configured (KIP-853)."""
         self._bases: list[int] = []
         self._epochs: list[tuple[int, int]] = []  # an epoch and its first offset, ascending
         self._voters: list[tuple[int, VoterSet]] = [(_STATIC, static_voters)]
@@ -101,7 +103,11 @@ class Log:
         """The newest epoch up to this one that the log has, and its end (``endOffsetForEpoch``)."""
         at = bisect_right(self._epochs, (epoch, self.end))
         if at == 0:
-            return OffsetAndEpoch(self.start.offset, self.start.epoch)
+            first = self._epochs[0][1] if self._epochs else self.end
+            begins_with_snapshot = self.start.offset > 0 or self._is_formatted
+            if not self._epochs or (begins_with_snapshot and first == self.start.offset):
+                return OffsetAndEpoch(first, self.start.epoch)
+            return OffsetAndEpoch(first, epoch)
         end = self._epochs[at][1] if at < len(self._epochs) else self.end
         return OffsetAndEpoch(end, self._epochs[at - 1][0])
 
@@ -194,6 +200,7 @@ class Log:
         """
         for record in control_records(read_batches(data)):
             self._note_record(_STATIC, record)
+        self._is_formatted = True
 
     def install(self, snapshot: OffsetAndEpoch, data: bytes) -> None:
         """Replaces the log by a snapshot.

@@ -15,6 +15,7 @@ from featurewatch.reference.kraft.machines.protocol import (
     Flush,
     Persist,
     QuorumState,
+    Reply,
     Send,
     WriteLog,
 )
@@ -27,12 +28,13 @@ from featurewatch.reference.kraft.machines.replicas import (
 from featurewatch.reference.kraft.machines.requests import (
     NO_HIGH_WATERMARK,
     NO_LEADER,
+    NOT_LEADER_OR_FOLLOWER,
     Fetch,
-    FetchSnapshot,
+    FetchAnswer,
     LeaderView,
     RaftRequest,
-    UpdateVoter,
 )
+from featurewatch.reference.kraft.machines.rules import NEWEST, RaftRules
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.streams.types import OffsetAndEpoch, SupportedRange
 
@@ -55,18 +57,23 @@ class VoterSettings:
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
     election_backoff_ms: int = 1000
-    retry_backoff_ms: int = 50
+    retry_backoff_ms: int = 20
     fetch_wait_ms: int = 500
-    max_fetch_bytes: int = 8 << 20
+    max_fetch_bytes: int = 1 << 20
     max_snapshot_bytes: int = 256 << 20
+    rules: RaftRules = NEWEST
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFetch:
-    """A Fetch that waits for records or a newer high watermark, at most until ``until_ms``."""
+    """A Fetch that waits for records or a newer high watermark, at most until ``until_ms``.
+
+    ``answer`` is the answer if nothing happens until then.
+    """
 
     request: Fetch
     until_ms: int
+    answer: FetchAnswer
 
 
 class Replica:
@@ -102,6 +109,16 @@ class Replica:
         self._refused: set[int] = set()
         self._acknowledged: set[int] = set()
         self._held: dict[int, HeldFetch] = {}
+        self._known_high_watermark = -1
+        """What its state knows of the high watermark: at first nothing if it leads or resigns."""
+        self._has_news = False
+        """Whether the Fetches that wait can be answered (``fetchPurgatory``)."""
+        self._attempts = 1
+        """The elections in a row in which it stood."""
+        self._backoff_until_ms: int | None = None
+        """When a candidate of Kafka 3.9 that lost begins the next election."""
+        self._has_updated = False
+        """Whether the leader that it follows knows its listeners (``hasUpdatedLeader``)."""
         self._numbers = 0
         self._sent: dict[int, tuple[int, RaftRequest]] = {}
         self._busy: dict[int, int] = {}  # a node and the number of the request that it has
@@ -188,9 +205,15 @@ class Replica:
 
     def _append(self, batch: Batch) -> int:
         self.log.append([batch])
+        self._has_news = not self._is_alone
         self.emit(Append((batch,)))
         self.emit(Flush(self.log.end, self.epoch))
         return batch.last
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether it is the only voter, so that what it flushes is committed."""
+        return self.is_voter and len(self.log.voters.nodes) == 1
 
     def _advance_high_watermark(self) -> None:
         assert self.leadership is not None  # noqa: S101 - of a leader
@@ -199,75 +222,36 @@ class Replica:
             self._commit(end)
 
     def _commit(self, offset: int) -> None:
+        self._known_high_watermark = max(self._known_high_watermark, offset)
         if offset > self.log.high_watermark:
+            self._has_news = self._has_news or self.settings.rules.announces_commits
             self.log.high_watermark = offset
             self.emit(Committed(offset))
-
-    def _fetch(self) -> None:
-        """Sends the leader the next Fetch or FetchSnapshot, unless one is on its way."""
-        request: RaftRequest = self._fetch_request()
-        if self._download is not None:
-            snapshot, data = self._download
-            request = FetchSnapshot(
-                self.settings.cluster_id,
-                self.me,
-                self.epoch,
-                snapshot,
-                len(data),
-                self.settings.max_fetch_bytes,
-            )
-        elif self._is_misdescribed() and self._now_ms >= self._update_ms:
-            self._update_ms = self._now_ms + self.settings.fetch_timeout_ms
-            request = UpdateVoter(
-                self.settings.cluster_id,
-                self.epoch,
-                self.me,
-                self.settings.endpoints,
-                self.settings.kraft_versions,
-            )
-        self.send(self.leader_id, self._leader_endpoints, request)
-
-    def _is_misdescribed(self) -> bool:
-        """Whether the log has other listeners or versions of this voter (KIP-853)."""
-        mine = self.log.voters.get(self.me.id) if self.log.kraft_version > 0 else None
-        return mine is not None and self.is_voter and mine != self.description
 
     @property
     def description(self) -> VoterNode:
         """This replica as the voters' record should have it."""
         return VoterNode(self.me, self.settings.endpoints, self.settings.kraft_versions)
 
-    def _fetch_request(self) -> Fetch:
-        return Fetch(
-            self.settings.cluster_id,
-            self.me,
-            self.epoch,
-            self.log.end,
-            self.log.last_epoch,
-            self.log.high_watermark,
-            self.settings.fetch_wait_ms,
-            self.settings.max_fetch_bytes,
-        )
-
-    def _look_for_leader(self) -> None:
-        """Asks any other replica, whose answer names the leader if it knows one."""
-        known = [(node.key.id, node.endpoints) for node in self._peers()]
-        known += [(-2 - at, (endpoint,)) for at, endpoint in enumerate(self.settings.bootstrap)]
-        if known and not self._busy and not self._is_waiting(-1):
-            self._retry_ms[-1] = self._now_ms + self.settings.retry_backoff_ms
-            self.send(*self._random.choice(known), self._fetch_request())
-
     def _is_waiting(self, node_id: int) -> bool:
         return self._now_ms < self._retry_ms.get(node_id, 0)
 
-    def send(self, node_id: int, endpoints: tuple[Endpoint, ...], request: RaftRequest) -> None:
-        """Sends a request, unless the node has one or failed a moment ago."""
+    def send(self, node_id: int, endpoints: tuple[Endpoint, ...], request: RaftRequest) -> bool:
+        """Sends a request, unless the node has one or failed a moment ago; True if it was sent."""
         if node_id in self._busy or self._is_waiting(node_id) or not endpoints:
-            return
+            return False
         self._numbers += 1
         self._sent[self._numbers] = (node_id, request)
         self._busy[node_id] = self._numbers
         self.emit(Send(self._numbers, node_id, endpoints[0], request))
+        return True
+
+    def _refuse_held(self, view: LeaderView) -> None:
+        """Answers all Fetches that wait: this replica does not lead any more."""
+        for request_id in self._held:
+            answer = FetchAnswer(NOT_LEADER_OR_FOLLOWER, view, log_start=self.log.start.offset)
+            self.emit(Reply(request_id, answer))
+        self._held.clear()
 
     def _election_timeout_ms(self) -> int:
         timeout = self.settings.election_timeout_ms

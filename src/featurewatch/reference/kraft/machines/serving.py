@@ -1,6 +1,6 @@
 """How a replica answers the requests of others (KIP-595, KIP-630; ``KafkaRaftClient``)."""
 
-from featurewatch.reference.kraft.machines.elections import ElectingReplica
+from featurewatch.reference.kraft.machines.polling import PollingReplica
 from featurewatch.reference.kraft.machines.protocol import Reply
 from featurewatch.reference.kraft.machines.replica import HeldFetch
 from featurewatch.reference.kraft.machines.replicas import ReplicaKey
@@ -38,7 +38,7 @@ from featurewatch.reference.kraft.machines.requests import (
 from featurewatch.reference.kraft.machines.states import State
 
 
-class ServingReplica(ElectingReplica):
+class ServingReplica(PollingReplica):
     """A replica that answers the requests of others."""
 
     def _on_request(self, request_id: int, request: RaftRequest) -> None:
@@ -103,7 +103,7 @@ class ServingReplica(ElectingReplica):
         if request.is_pre_vote:
             return VoteAnswer(NONE, self.view, is_up_to_date and self._would_vote())
         is_granted = self._is_granted(request.candidate, is_up_to_date)
-        if is_granted and self.state in (State.UNATTACHED, State.PROSPECTIVE):
+        if is_granted and self.voted is None:
             self._become_voted(request.candidate)
         return VoteAnswer(NONE, self.view, is_granted)
 
@@ -117,11 +117,9 @@ class ServingReplica(ElectingReplica):
         """Whether a candidate of the current epoch gets its vote: one replica in each epoch."""
         if self.state not in (State.UNATTACHED, State.PROSPECTIVE, State.VOTED):
             return False
-        if self.leader_id != NO_LEADER:
-            return False
         if self.voted is not None:
             return self.voted.is_matched_by(candidate)
-        return is_up_to_date
+        return self.leader_id == NO_LEADER and is_up_to_date
 
     def _on_begin(self, request: BeginQuorumEpoch) -> EpochAnswer:
         if self._is_other_cluster(request.cluster_id):
@@ -151,43 +149,63 @@ class ServingReplica(ElectingReplica):
     def _succession_ms(self, successors: tuple[ReplicaKey, ...]) -> int:
         """How long to wait before an election, in ms: the less this log has, the longer."""
         longest, count = self.settings.election_backoff_ms, len(successors)
-        matching = [at for at, key in enumerate(successors) if key.is_matched_by(self.me)]
-        if not matching:
-            return longest
-        position = matching[0]
+        matching = (at for at, key in enumerate(successors) if key.is_matched_by(self.me))
+        position = next(matching, count)
         if position == 0:
             return 0
+        if position == count:
+            return longest
         return min(longest, (longest >> (count - 1)) << (position - 1))
 
     def _on_fetch(self, request_id: int, request: Fetch) -> None:
         answer = self._checked_fetch(request)
-        if is_news(answer, request) or request.max_wait_ms <= 0:
+        if self._has_news and self.leadership is not None:
+            self._complete_held()
+        if self._is_news(answer, request) or request.max_wait_ms <= 0:
             self.emit(Reply(request_id, answer))
         else:
-            self._held[request_id] = HeldFetch(request, self._now_ms + request.max_wait_ms)
+            until_ms = self._now_ms + request.max_wait_ms
+            self._held[request_id] = HeldFetch(request, until_ms, answer)
+
+    def _expire_held(self) -> None:
+        """Answers the Fetches that have waited for as long as they may."""
+        for request_id, held in [*self._held.items()]:
+            if self._now_ms >= held.until_ms:
+                del self._held[request_id]
+                self.emit(Reply(request_id, held.answer))
+
+    def _complete_held(self) -> None:
+        """Answers all Fetches that wait: there are records, or a newer high watermark."""
+        self._has_news = False
+        held, self._held = self._held, {}
+        for request_id, one in held.items():
+            self.emit(Reply(request_id, self._checked_fetch(one.request)))
 
     def _checked_fetch(self, request: Fetch) -> FetchAnswer:
         if self._is_other_cluster(request.cluster_id):
             return FetchAnswer(INCONSISTENT_CLUSTER_ID)
         is_possible = request.offset >= 0 and 0 <= request.last_epoch <= request.epoch
         if not is_possible or request.max_wait_ms < 0:
-            return FetchAnswer(INVALID_REQUEST, self.view)
+            return self._refused_fetch(INVALID_REQUEST)
         is_valid = self.log.position(request.offset, request.last_epoch).is_valid
         if self.leadership is not None and request.epoch == self.epoch and is_valid:
             self._on_progress_of(request.replica, request.offset)
         return self._fetch_answer(request)
 
+    def _refused_fetch(self, error: int) -> FetchAnswer:
+        return FetchAnswer(error, self.view, log_start=self.log.start.offset)
+
     def _on_progress_of(self, replica: ReplicaKey, offset: int) -> None:
         assert self.leadership is not None  # noqa: S101 - of a leader
         if replica.id >= 0 and replica.id != self.me.id:
-            self.leadership.on_fetch(replica, offset, self.log.end, self._now_ms)
+            self.leadership.on_fetch(replica, self.log.voters, offset, self.log.end, self._now_ms)
             self.leadership.on_alive(replica, self.log.voters, self._now_ms)
             self._advance_high_watermark()
 
     def _fetch_answer(self, request: Fetch) -> FetchAnswer:
         error = self._leader_only_error(request.epoch)
         if error:
-            return FetchAnswer(error, self.view)
+            return self._refused_fetch(error)
         position = self.log.position(request.offset, request.last_epoch)
         records = b""
         if position.is_valid:
@@ -233,13 +251,13 @@ class ServingReplica(ElectingReplica):
             NONE, self.view, self.exposed_high_watermark, voters, observers, listeners
         )
 
-
-def is_news(answer: FetchAnswer, request: Fetch) -> bool:
-    """Whether a Fetch is answered at once: there is anything that the follower does not have."""
-    return bool(
-        answer.error
-        or answer.records
-        or answer.diverging
-        or answer.snapshot
-        or answer.high_watermark > request.high_watermark
-    )
+    def _is_news(self, answer: FetchAnswer, request: Fetch) -> bool:
+        """Whether a Fetch is answered at once: there is something that the follower lacks."""
+        is_newer = answer.high_watermark > request.high_watermark
+        return bool(
+            answer.error
+            or answer.records
+            or answer.diverging
+            or answer.snapshot
+            or (is_newer and self.settings.rules.announces_commits)
+        )

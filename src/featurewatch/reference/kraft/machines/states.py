@@ -37,22 +37,24 @@ TRANSITIONS: Final[Mapping[State, Mapping[State, str]]] = MappingProxyType(
             _U: "learns of a higher epoch",
             _V: "votes for a candidate",
             _P: "its election timeout expires",
+            _C: "its election timeout expires, without pre-votes",
             _F: "learns who leads this epoch or a higher one",
         },
         _V: {
             _U: "learns of a higher epoch",
             _P: "its election timeout expires",
+            _C: "its election timeout expires, without pre-votes",
             _F: "learns who leads this epoch or a higher one",
         },
         _P: {
             _U: "learns of a higher epoch, or is refused and knows no leader",
-            _V: "votes for a candidate",
-            _C: "a majority would vote for it",
+            _C: "a majority would vote for it, or a voter knows no pre-votes",
             _F: "learns who leads, or is refused and knows the leader",
         },
         _C: {
             _U: "learns of a higher epoch",
-            _P: "its election timeout expires, or it was refused and has waited",
+            _P: "its election timeout expires",
+            _C: "it was refused and has waited, without pre-votes",
             _L: "a majority voted for it",
             _F: "learns who leads this epoch or a higher one",
         },
@@ -64,10 +66,13 @@ TRANSITIONS: Final[Mapping[State, Mapping[State, str]]] = MappingProxyType(
         _F: {
             _U: "learns of a higher epoch",
             _P: "its fetch timeout expires",
+            _C: "its fetch timeout expires, without pre-votes",
             _F: "learns who leads a higher epoch",
         },
         _R: {
             _U: "learns of a higher epoch, or its election timeout expires",
+            _P: "it is the only voter",
+            _C: "its election timeout expires, without pre-votes",
             _F: "learns who leads a higher epoch",
         },
     }

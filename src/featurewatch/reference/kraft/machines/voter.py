@@ -1,6 +1,7 @@
 """A replica of the metadata quorum (KIP-595, KIP-630, KIP-853, KIP-996; ``KafkaRaftClient``).
 
-A reference, not for production. It differs from Kafka where it says so:
+A reference, not for production. Given the same events it does what ``KafkaRaftClient`` does
+(``tests/conformance/raft``), except where it says so:
 
 - A resigned leader tells nobody that it still leads (Kafka names it until its epoch ends, and sends
   replicas back to it by that).
@@ -8,6 +9,8 @@ A reference, not for production. It differs from Kafka where it says so:
   the process (``maybeTransition``).
 - A voter whose removal is not committed may stand for election, lest the quorum get stuck.
 - A replica with control records that it cannot read does not stand for election.
+- The high watermark never falls, and a leader's own log counts for it only once it is on disk.
+- Without bootstrap servers it looks for the leader at the other voters, never at itself.
 """
 
 from random import Random
@@ -32,7 +35,6 @@ from featurewatch.reference.kraft.machines.protocol import (
     Propose,
     Proposed,
     QuorumState,
-    Reply,
     RequestReceived,
     Resign,
     SnapshotTaken,
@@ -43,9 +45,13 @@ from featurewatch.reference.kraft.machines.protocol import (
 from featurewatch.reference.kraft.machines.replica import VoterSettings
 from featurewatch.reference.kraft.machines.requests import (
     FENCED_LEADER_EPOCH,
+    INVALID_VOTER_KEY,
     NO_LEADER,
+    NONE,
     NOT_LEADER_OR_FOLLOWER,
+    SNAPSHOT_NOT_FOUND,
     UNKNOWN_LEADER_EPOCH,
+    UNSUPPORTED_VERSION,
     BeginQuorumEpoch,
     EndQuorumEpoch,
     EpochAnswer,
@@ -55,13 +61,15 @@ from featurewatch.reference.kraft.machines.requests import (
     FetchSnapshotAnswer,
     RaftAnswer,
     RaftRequest,
+    UpdateVoter,
     VersionsAnswer,
     ViewedAnswer,
     Vote,
     VoteAnswer,
+    VoterAnswer,
     is_top_level,
 )
-from featurewatch.reference.kraft.machines.serving import ServingReplica, is_news
+from featurewatch.reference.kraft.machines.serving import ServingReplica
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.streams.types import OffsetAndEpoch
 
@@ -87,6 +95,7 @@ class Voter(ServingReplica):
     def receive(self, event: Event, now_ms: int) -> list[Effect]:
         """Processes one event and returns its effects; none after a `Halt`."""
         self._now_ms = now_ms
+        self._expire_held()
         if not self.is_halted:
             self._on_event(event)
         if not self.is_halted:
@@ -106,6 +115,7 @@ class Voter(ServingReplica):
             case Flushed(offset, epoch):
                 if self.leadership is not None and epoch == self.epoch:
                     self.leadership.local_end = max(self.leadership.local_end, offset)
+                    self._has_news = self._has_news or self._is_alone
             case Propose(token, values):
                 self._on_propose(token, values)
             case SnapshotTaken(snapshot, data, trims):
@@ -115,15 +125,15 @@ class Voter(ServingReplica):
                     self._become_resigned()
 
     def _settle(self) -> None:
-        """Derives what follows from an event: the high watermark and Fetches that can end."""
+        """Derives what follows from an event: the next request of a follower, the high watermark,
+        and Fetches that can end."""
+        if self.state is State.FOLLOWER and self._now_ms < self._deadline_ms:
+            self._fetch()
         if self.leadership is not None:
             self._advance_high_watermark()
             self.membership.on_progress()
-        for request_id, held in [*self._held.items()]:
-            answer = self._fetch_answer(held.request)
-            if is_news(answer, held.request) or self._now_ms >= held.until_ms:
-                del self._held[request_id]
-                self.emit(Reply(request_id, answer))
+        while self._has_news and self.leadership is not None:
+            self._complete_held()
 
     def _tell(self) -> None:
         """Logs a new state."""
@@ -150,64 +160,84 @@ class Voter(ServingReplica):
 
     def _on_answer(self, number: int, answer: RaftAnswer | None) -> None:
         node_id, request = self._sent.pop(number)
-        is_current = self._busy.get(node_id) == number
-        if is_current:
-            del self._busy[node_id]
-        if answer is None or is_top_level(answer.error):
-            if is_current:
-                self._retry_ms[node_id] = self._now_ms + self.settings.retry_backoff_ms
-            if isinstance(request, Vote) and request.is_pre_vote and answer is not None:
-                self._on_pre_vote_unknown(node_id, answer.error, request)
-            return
+        if self._busy.get(node_id) != number:
+            return  # from before the last transition (``isResponseExpected``)
+        del self._busy[node_id]
         if isinstance(answer, VersionsAnswer):
             self.membership.on_versions(node_id, answer.kraft_versions)
-        elif not self._is_settled_by_view(node_id, answer, is_current=is_current):
-            is_of_leader = is_current and self.state is State.FOLLOWER and node_id == self.leader_id
-            self._on_content(node_id, request, answer, is_of_leader=is_of_leader)
+        elif isinstance(request, Vote) and self._is_without_pre_votes(answer):
+            self._become_candidate()
+        elif isinstance(request, UpdateVoter):
+            # Its answer has the leader beside every error, and a failure looks like an old epoch.
+            reads = self.settings.rules.reads_update_answers
+            if answer is not None and not self._is_settled_by_view(answer) and reads:
+                self._on_content(node_id, request, answer)
+        elif answer is None or is_top_level(answer.error):
+            self._wait_for(node_id)
+        elif not self._is_settled_by_view(answer):
+            self._on_content(node_id, request, answer)
 
-    def _is_settled_by_view(self, node_id: int, answer: ViewedAnswer, *, is_current: bool) -> bool:
-        """Takes over the epoch and the leader of an answer; True if its content is of no use."""
+    def _wait_for(self, node_id: int) -> None:
+        """Sends a node nothing for a while."""
+        self._retry_ms[node_id] = self._now_ms + self.settings.retry_backoff_ms
+
+    def _is_without_pre_votes(self, answer: RaftAnswer | None) -> bool:
+        """Whether a voter does not know pre-votes: then an election begins at once (KIP-996)."""
+        is_refusal = answer is not None and answer.error == UNSUPPORTED_VERSION
+        return is_refusal and self.state is State.PROSPECTIVE
+
+    def _is_settled_by_view(self, answer: ViewedAnswer) -> bool:
+        """Takes over the epoch and the leader of an answer; True if its content is of no use.
+
+        ``maybeHandleCommonResponse``.
+        """
         view, error = answer.view, answer.error
-        is_behind = view.epoch < self.epoch or error == UNKNOWN_LEADER_EPOCH
-        is_stale = error in (FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER)
-        is_ahead = view.epoch > self.epoch or is_stale
-        if is_current and (is_behind or is_ahead or error):
-            self._retry_ms[node_id] = self._now_ms + self.settings.retry_backoff_ms
-        if is_behind:
+        if view.epoch < self.epoch or error == UNKNOWN_LEADER_EPOCH:
             return True
-        finds_leader = view.leader_id != NO_LEADER and not self._leader_endpoints
-        if is_ahead or finds_leader:
+        is_stale = error in (FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER)
+        if view.epoch > self.epoch or is_stale:
             self._learn(view)
-        if error and is_current and isinstance(answer, FetchSnapshotAnswer):
-            self._download = None
-        return is_ahead or bool(error)
+            return True
+        if view.leader_id != NO_LEADER and self.leader_id == NO_LEADER:
+            self._learn(view)
+            return bool(error)
+        return error == INVALID_VOTER_KEY
 
-    def _on_content(
-        self, node_id: int, request: RaftRequest, answer: RaftAnswer, *, is_of_leader: bool
-    ) -> None:
+    def _on_content(self, node_id: int, request: RaftRequest, answer: RaftAnswer) -> None:
+        is_follower = self.state is State.FOLLOWER
         match request, answer:
+            case FetchSnapshot(), FetchSnapshotAnswer() if is_follower and answer.error:
+                self._download = None
+                if answer.error != SNAPSHOT_NOT_FOUND:
+                    self._wait_for(node_id)
+            case UpdateVoter(), VoterAnswer(error) if error in (NONE, UNSUPPORTED_VERSION):
+                if is_follower:
+                    self._has_updated = True
+                    self._on_leader_answered()
+            case _ if answer.error:
+                self._wait_for(node_id)
             case Vote(), VoteAnswer():
                 self._on_vote_answer(node_id, request, answer)
             case ((BeginQuorumEpoch() | EndQuorumEpoch()), EpochAnswer()):
                 self._on_epoch_answer(node_id, request)
-            case Fetch(), FetchAnswer() if is_of_leader:
+            case Fetch(), FetchAnswer() if is_follower:
                 self._on_fetch_answer(request, answer)
-            case FetchSnapshot(), FetchSnapshotAnswer() if is_of_leader:
+            case FetchSnapshot(), FetchSnapshotAnswer() if is_follower:
                 self._on_snapshot_answer(answer)
             case _:
                 pass
 
-    def _on_epoch_answer(self, node_id: int, request: BeginQuorumEpoch | EndQuorumEpoch) -> None:
-        if request.epoch != self.epoch:
-            return
-        if isinstance(request, EndQuorumEpoch):
-            self._acknowledged.add(node_id)
-        elif self.leadership is not None:
-            self.leadership.progress_of(request.voter).has_acknowledged = True
-
-    def _on_fetch_answer(self, request: Fetch, answer: FetchAnswer) -> None:
+    def _on_leader_answered(self) -> None:
+        """Notes that the leader is alive (``resetFetchTimeoutForSuccessfulFetch``)."""
         self._deadline_ms = self._now_ms + self.settings.fetch_timeout_ms
         self._has_fetched = True
+
+    def _on_epoch_answer(self, node_id: int, request: BeginQuorumEpoch | EndQuorumEpoch) -> None:
+        if isinstance(request, EndQuorumEpoch) and request.epoch == self.epoch:
+            self._acknowledged.add(node_id)
+
+    def _on_fetch_answer(self, request: Fetch, answer: FetchAnswer) -> None:
+        self._on_leader_answered()
         if (request.offset, request.last_epoch) != (self.log.end, self.log.last_epoch):
             pass  # it is about another end of the log: following it could cut off what is committed
         elif answer.diverging is not None:
@@ -220,12 +250,10 @@ class Voter(ServingReplica):
             self._retry_ms[self.leader_id] = self._now_ms + self.settings.retry_backoff_ms
         else:
             self._commit(min(answer.high_watermark, self.log.end))
-        self._fetch()
 
     def _cut_off(self, diverging: OffsetAndEpoch) -> bool:
         """Cuts the log off where it leaves the leader's; False if that would lose records."""
-        mine = self.log.end_of_epoch(diverging.epoch)
-        offset = min(mine.offset, diverging.offset)
+        offset = self._divergence(diverging)
         if offset < max(self.log.high_watermark, self.log.start.offset):
             self.is_halted = True
             reason = (
@@ -239,6 +267,14 @@ class Voter(ServingReplica):
         self._log(f"cut the log off at {end}, where it leaves that of replica {self.leader_id}")
         self.emit(Truncate(end))
         return True
+
+    def _divergence(self, diverging: OffsetAndEpoch) -> int:
+        """The offset from which on the logs differ (``ReplicatedLog.truncateToEndOffset``)."""
+        if diverging.epoch == 0:
+            return min(diverging.offset, self.log.end)
+        mine = self.log.end_of_epoch(diverging.epoch)
+        is_same = mine.epoch == diverging.epoch
+        return min(mine.offset, diverging.offset) if is_same else mine.offset
 
     def _take_over(self, records: bytes) -> bool:
         """Appends the leader's records; False if they are damaged or do not follow."""
@@ -282,7 +318,6 @@ class Voter(ServingReplica):
         if len(data) >= answer.size:
             self._download = None
             self._install(snapshot, bytes(data))
-        self._fetch()
 
     def _install(self, snapshot: OffsetAndEpoch, data: bytes) -> None:
         if snapshot.offset <= self.log.high_watermark:

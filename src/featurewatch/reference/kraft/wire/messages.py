@@ -328,7 +328,9 @@ def answer_of(key: int, body: Any) -> RaftAnswer | None:
         return VersionsAnswer(body.error_code, supported or SupportedRange(0, 0))
     if key == 82:
         leader = body.current_leader
-        return VoterAnswer(body.error_code, None, LeaderView(leader.leader_id, leader.leader_epoch))
+        address = (Endpoint("", leader.host, leader.port),) if leader.host else ()
+        view = LeaderView(leader.leader_id, leader.leader_epoch, address)
+        return VoterAnswer(body.error_code, None, view)
     topics = body.responses if key == 1 else body.topics
     if body.error_code or not topics or not topics[0].partitions:
         return _ERRORS[key](body.error_code) if is_top_level(body.error_code) else None

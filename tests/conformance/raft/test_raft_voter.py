@@ -1,0 +1,98 @@
+"""Our voter against Kafka's own, ``KafkaRaftClient``: generated histories, compared step by step.
+
+By day a few hundred on one release; ``python -m tests.conformance.raft`` compares more of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from featurewatch.reference.kraft.machines import rules
+from featurewatch.reference.kraft.machines.replicas import ReplicaKey
+from featurewatch.reference.kraft.machines.states import State
+from featurewatch.reference.kraft.machines.voter import Voter
+from featurewatch.stack.java.jars import Cache
+from tests.conformance.feature_control.kafka import ControllerHarness
+from tests.conformance.raft import ours
+from tests.conformance.raft.compare import Comparison, compare
+from tests.conformance.raft.differences import ENDS_THE_PROCESS
+from tests.conformance.raft.kafka import RELEASES, raft_voters
+from tests.plugins.nightly import case_count, case_seeds
+
+pytestmark = pytest.mark.stack
+
+BY_DAY = "4.3.1"
+HISTORIES = case_count(2_000)
+PLANTED = range(1_000)
+"""The seeds in which a planted difference must be found; the first that shows it is enough."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(one, marks=() if one == BY_DAY else pytest.mark.nightly) for one in RELEASES
+    ],
+)
+def release(request: pytest.FixtureRequest) -> str:
+    """A release of Kafka."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def kafka(
+    release: str, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControllerHarness]:
+    """Its voter, ready for histories."""
+    directory: Path = tmp_path_factory.mktemp("raft")
+    with raft_voters(release, stack_cache, directory) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def found(kafka: ControllerHarness, release: str) -> Comparison:
+    """The comparison of this run."""
+    return compare(kafka, release, case_seeds(2_000))
+
+
+def test_our_voter_does_what_that_of_kafka_does(found: Comparison) -> None:
+    """Answers, requests, states, the quorum state and the log are the same after each step."""
+    assert found.histories == HISTORIES
+    assert not found.differences, (
+        f"{len(found.differences)} of {found.histories} differ\n{found.differences[0]}"
+    )
+
+
+def test_histories_reach_every_state(found: Comparison, release: str) -> None:
+    """By requests, answers and time; and most histories do not end early."""
+    reached = {kind.split(" -> ")[1] for kind in found.kinds}
+    left_out = {State.VOTED, State.PROSPECTIVE if release.startswith("3.") else State.VOTED}
+    assert reached >= {str(state) for state in State if state not in left_out}
+    assert found.steps > 25 * found.histories
+    assert found.deliberate.keys() & ENDS_THE_PROCESS.keys()
+
+
+def test_the_rules_of_another_release_do_not_pass(
+    kafka: ControllerHarness, release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each rule that differs between releases is noticed, even if the others are right."""
+    right = rules.rules_of((3, 9) if release.startswith("3.") else (4, 3))
+    other = rules.rules_of((4, 3) if release.startswith("3.") else (3, 9))
+    for rule in fields(rules.RaftRules):
+        wrong = replace(right, **{rule.name: getattr(other, rule.name)})
+        monkeypatch.setattr(ours, "rules_of", lambda _, wrong=wrong: wrong)
+        assert compare(kafka, release, PLANTED, 1).differences, rule.name
+
+
+def test_a_planted_bug_is_noticed(
+    kafka: ControllerHarness, release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A voter that grants a vote whatever log the candidate has does not pass."""
+
+    def any_log(voter: Voter, candidate: ReplicaKey, is_up_to_date: bool) -> bool:
+        return original(voter, candidate, True)
+
+    original = Voter._is_granted
+    monkeypatch.setattr(Voter, "_is_granted", any_log)
+    assert compare(kafka, release, PLANTED, 1).differences
