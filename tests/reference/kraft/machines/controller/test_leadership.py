@@ -113,7 +113,7 @@ def test_the_loss_of_leadership(*, is_appended: bool) -> None:
     assert driven.controller.committed == before
     driven.holds, driven.commits = False, True
     driven.lead()
-    assert driven.ask(UnregisterBroker(1)).error_code == 102, "the registration is gone"
+    assert driven.ask(UnregisterBroker(1)).error_code == 102, "the registration was dropped"
 
 
 def test_what_the_next_leader_commits_counts() -> None:
@@ -184,7 +184,7 @@ def test_requests_share_a_batch() -> None:
     ]
 
 
-def test_levels_have_a_batch_of_their_own() -> None:
+def test_levels_are_alone_in_a_batch() -> None:
     """So that a snapshot fits right before and after a change of the level."""
     driven = led(level=29)
     driven.holds = True
