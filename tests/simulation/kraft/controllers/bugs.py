@@ -61,7 +61,7 @@ def _without_producer_ids(state: Any, release: str) -> Any:
 
 
 def _fences_alone(work: Any, broker: Any) -> None:
-    """Fences a broker that goes on leading."""
+    """Fences a broker that still leads."""
     before = partitions.remove_broker
     partitions.remove_broker = lambda *_: None
     try:
