@@ -98,14 +98,14 @@ BUGS: dict[str, tuple[list[tuple[Any, str, Callable[..., Any]]], int]] = {
     ),
     "a voter appends what an old leadership decided": (
         [(Voter, "_on_propose", _appends_anything)],
-        5,
+        4,
     ),
     "uncommitted state survives the leadership": (
         [
             (MetadataController, "_drop", _keeps_its_state),
             (MetadataController, "_activate", _activates_with_kept),
         ],
-        4,
+        6,
     ),
     "a leader decides before it has applied its log": (
         [(MetadataController, "_activate", _activates_early)],
@@ -115,7 +115,7 @@ BUGS: dict[str, tuple[list[tuple[Any, str, Callable[..., Any]]], int]] = {
         [(snapshots, "state_records", _without_producer_ids)],
         1,
     ),
-    "a fenced broker leads on": ([(nodes, "fence", _fences_alone)], 0),
+    "a fenced broker leads on": ([(nodes, "fence", _fences_alone)], 5),
     "a level that is not supported is applied": ([(Committed, "_check", _nothing)], 7),
     "a downgrade forgets to rewrite the state": (
         [(snapshots, "rewritten", _unchanged)],
