@@ -56,6 +56,7 @@ def _create(cluster: Cluster, **topics: Sequence[Sequence[int]]) -> None:
     new = [
         NewTopic(
             name,
+            len(replicas),
             replica_assignment=[*map(list, replicas)],
             config={"min.insync.replicas": str(len(replicas[0]))},
         )

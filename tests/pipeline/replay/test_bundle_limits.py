@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 import tracemalloc
 import zipfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -31,9 +31,11 @@ def node(tmp_path: Path) -> Path:
     return tmp_path / "node"
 
 
-def planned(
-    scratch: Path, *paths: Path, limits: BundleLimits = DEFAULT_BUNDLE_LIMITS
-) -> tuple[ReplayPlan, int]:
+LIMITS = replace(DEFAULT_BUNDLE_LIMITS, unmeasured_bytes=MIB)
+"""The default ones, with a ratio that small archives exceed."""
+
+
+def planned(scratch: Path, *paths: Path, limits: BundleLimits = LIMITS) -> tuple[ReplayPlan, int]:
     """The plan, and the bytes that were unpacked for it, each hard-linked file once."""
     plan = prepare(paths, "", scratch / "scratch", limits)
     stats = {path.stat().st_ino: path.stat() for path in (scratch / "scratch").rglob("*")}
@@ -107,9 +109,21 @@ def test_the_compression_ratio_is_limited(tmp_path: Path, node: Path, kind: str,
         "of the archive is unpacked; if you trust it, raise the setting "
         "replay.max_compression_ratio (FEATUREWATCH_REPLAY__MAX_COMPRESSION_RATIO)"
     ]
-    larger = BundleLimits(max_compression_ratio=1e6)
+    larger = replace(LIMITS, max_compression_ratio=1e6)
     plan, unpacked_bytes = planned(tmp_path / "larger", bundle, limits=larger)
     assert (unpacked_bytes > 16 * MIB) == (name != "unused.bin")
+
+
+def test_the_indexes_of_a_small_node_are_no_reason(tmp_path: Path, node: Path) -> None:
+    """Kafka reserves ten MiB for each of the two indexes of a segment that it writes to."""
+    bundle = tmp_path / "bundle.tar.gz"
+    with tarfile.open(bundle, "w:gz") as archive:
+        archive.add(node, "n")
+        for number in range(4):
+            add(archive, f"n/{number:020}.index", bytes(10 * MIB))
+    plan, _ = planned(tmp_path, bundle, limits=DEFAULT_BUNDLE_LIMITS)
+    assert plan.problems == []
+    assert is_complete(plan)
 
 
 def test_the_unpacked_bytes_are_limited_over_all_archives_of_a_bundle(

@@ -261,6 +261,8 @@ class ReplaySection(_Section):
     """largest total size of the files that are unpacked from it, in bytes"""
     max_compression_ratio: Lasting = DEFAULT_BUNDLE_LIMITS.max_compression_ratio
     """largest number of unpacked bytes per byte of an archive"""
+    unmeasured_bytes: Annotated[int, Field(ge=0)] = DEFAULT_BUNDLE_LIMITS.unmeasured_bytes
+    """unpacked bytes of an archive for which that number does not count"""
     max_files: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_files
     """largest number of files in it, whether they are used or not"""
     max_archive_depth: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_archive_depth

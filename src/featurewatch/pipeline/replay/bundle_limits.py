@@ -10,9 +10,6 @@ from typing import Final
 
 from featurewatch.common.text import plain, shortened
 
-_UNMEASURED_BYTES: Final = 1 << 20
-"""An archive may unpack to this much whatever its own size is: short texts compress very well."""
-
 
 class BundleLimitError(Exception):
     """An archive exceeds a limit; the text is the end of a line that begins with its name."""
@@ -23,14 +20,17 @@ class BundleLimits:
     """The limits of one bundle: an archive that was given, with all archives in it.
 
     ``max_unpacked_bytes``: of the files that are written. ``max_compression_ratio``: bytes out of
-    an archive per byte of it. ``max_files``: files and folders in archives, used or not.
-    ``max_archive_depth``: archives in archives; 1 is the bundle itself.
+    an archive per byte of it, once they are more than ``unmeasured_bytes``: each segment that a
+    node writes to has two indexes of ten MiB of zeros, and a copy of a small node is mostly these.
+    ``max_files``: files and folders in archives, used or not. ``max_archive_depth``: archives in
+    archives; 1 is the bundle itself.
     """
 
     max_unpacked_bytes: int = 16 << 30
     max_compression_ratio: float = 200.0
     max_files: int = 100_000
     max_archive_depth: int = 4
+    unmeasured_bytes: int = 512 << 20
 
 
 DEFAULT_BUNDLE_LIMITS: Final = BundleLimits()
@@ -101,7 +101,8 @@ class CompressionMeter:
     def add(self, size_bytes: int) -> None:
         """Counts bytes that were read; raises `BundleLimitError`."""
         self._out_bytes += size_bytes
-        allowed = max(_UNMEASURED_BYTES, self.limits.max_compression_ratio * self._archive_bytes)
+        limits = self.limits
+        allowed = max(limits.unmeasured_bytes, limits.max_compression_ratio * self._archive_bytes)
         if self._out_bytes > allowed:
             ratio = self.limits.max_compression_ratio
             text = f"unpacks to more than {ratio:g} times its {self._archive_bytes} bytes"
