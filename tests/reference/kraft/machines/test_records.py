@@ -14,7 +14,12 @@ from featurewatch.reference.kraft.machines.metadata_state import (
     MetadataState,
     state_of,
 )
-from featurewatch.reference.kraft.machines.records import read_record, read_records, record_bytes
+from featurewatch.reference.kraft.machines.records import (
+    read_batch,
+    read_record,
+    read_records,
+    record_bytes,
+)
 from featurewatch.reference.kraft.machines.snapshots import (
     BATCH_RECORDS,
     read_snapshot,
@@ -122,13 +127,20 @@ def test_damaged_records_never_raise_anything_else() -> None:
 
 
 def test_the_records_of_batches_have_their_offsets() -> None:
-    """A control record counts, and has no content."""
+    """Control records are left out; what cannot be read is an error in its place."""
     level = of_type("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=8)
     batches = [
         control_batch(5, 1, 0, [(4, {"version": 0})]),
         data_batch(6, 1, 0, [record_bytes(level)] * 2),
     ]
-    assert [*read_records(batches)] == [(5, None), (6, level), (7, level)]
+    assert [*read_records(batches)] == [level, level]
+    damaged = data_batch(8, 1, 0, [record_bytes(level), b"\x01\x7f\x00\x00", record_bytes(level)])
+    found = [*read_batch(damaged)]
+    assert [offset for offset, _ in found] == [8, 9, 10]
+    assert isinstance(found[1][1], UnknownRecordError)
+    assert found[2] == (10, level)
+    with pytest.raises(UnknownRecordError):
+        [*read_records([damaged])]
 
 
 def _topic(name: str = "a", topic_id: str = TOPIC) -> StateRecord:
@@ -245,7 +257,7 @@ def test_a_snapshot_is_read_back_here_and_by_the_monitor() -> None:
         of_type("USER_SCRAM_CREDENTIAL_RECORD", name="u", mechanism=1, salt=b"1"),
     ]
     data = snapshot_bytes(records, 3, 1234)
-    assert [*read_snapshot(data)] == records
+    assert read_snapshot(data) == ((*records,), 1234)
     chunks = [
         *product_snapshot(
             io.BytesIO(data), ClusterId("c"), "00000000000000000007-0000000003.checkpoint", 0
@@ -254,7 +266,7 @@ def test_a_snapshot_is_read_back_here_and_by_the_monitor() -> None:
     assert all(isinstance(chunk, SnapshotChunk) for chunk in chunks)
     assert sum(len(chunk.records) for chunk in chunks if isinstance(chunk, SnapshotChunk)) == 1001
     assert "USER_SCRAM_CREDENTIAL_RECORD" in REDACTED_RECORD_TYPES
-    assert [*read_snapshot(snapshot_bytes([], 0, 0))] == []
+    assert read_snapshot(snapshot_bytes([], 0, 0)).records == ()
 
 
 @pytest.mark.parametrize("damage", ["cut off", "no footer", "no header", "a byte", "empty", "late"])

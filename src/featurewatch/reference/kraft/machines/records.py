@@ -5,7 +5,7 @@ What is read here stays in the process: a quorum has to keep credentials that a 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from featurewatch.kafka.releases import from_releases
 from featurewatch.reference.kraft.machines.batches import Batch, struct_bytes
@@ -20,13 +20,6 @@ from featurewatch.streams.kraft.records.varint import uvarint, write_uvarint
 
 _FRAME_VERSION: Final = 1
 _INTEGERS: Final = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
-
-
-class PlacedRecord(NamedTuple):
-    """A record of the log and its offset; ``record`` is None of a control record."""
-
-    offset: int
-    record: StateRecord | None
 
 
 @from_releases
@@ -55,25 +48,42 @@ def read_record(value: bytes) -> StateRecord:
     return _read(value, 0, len(value))
 
 
-def read_records(batches: Iterable[Batch]) -> Iterator[PlacedRecord]:
-    """The records of batches in order, control records as None.
+def read_batch(batch: Batch) -> Iterator[tuple[int, StateRecord | RecordDecodeError]]:
+    """The records of a batch of data with their offsets; what cannot be read as its error.
+
+    After a record whose end is not known there are no others.
+    """
+    (scanned,) = scan_batches(batch.data).batches
+    at = scanned.start
+    for delta in range(scanned.record_count):
+        try:
+            start, end = record_end(batch.data, at, scanned.end)
+        except FAILURES as failure:
+            yield batch.base + delta, RecordDecodeError(reason_of(failure))
+            return
+        try:
+            parts = frame(batch.data, start, end, delta)
+            yield batch.base + delta, _read(batch.data, parts.start, parts.end)
+        except RecordDecodeError as error:
+            yield batch.base + delta, error
+        except FAILURES as failure:
+            yield batch.base + delta, RecordDecodeError(reason_of(failure))
+        at = end
+
+
+def read_records(batches: Iterable[Batch]) -> Iterator[StateRecord]:
+    """The records of batches in order, without control records.
 
     Raises:
         UnknownRecordError: at a record that no known release has.
         RecordDecodeError: at bytes that are not a record.
     """
     for batch in batches:
-        (scanned,) = scan_batches(batch.data).batches
-        at = scanned.start
-        for delta in range(scanned.record_count):
-            try:
-                start, end = record_end(batch.data, at, scanned.end)
-                parts = frame(batch.data, start, end, delta)
-            except FAILURES as failure:
-                raise RecordDecodeError(reason_of(failure)) from None
-            record = None if batch.is_control else _read(batch.data, parts.start, parts.end)
-            yield PlacedRecord(batch.base + delta, record)
-            at = end
+        if not batch.is_control:
+            for _, record in read_batch(batch):
+                if isinstance(record, RecordDecodeError):
+                    raise record
+                yield record
 
 
 def _read(buffer: bytes, start: int, end: int) -> StateRecord:

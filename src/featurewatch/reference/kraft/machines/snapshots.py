@@ -4,7 +4,7 @@ Their own offsets begin at 0. A control batch with the header comes first, one w
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from featurewatch.reference.kraft.machines.batches import (
     SNAPSHOT_FOOTER,
@@ -23,6 +23,13 @@ from featurewatch.streams.kraft.errors import CorruptSnapshotError, RecordDecode
 BATCH_RECORDS: Final = 1000
 
 
+class Snapshot(NamedTuple):
+    """The metadata records of a snapshot, and the time at which it was made, in ms."""
+
+    records: tuple[StateRecord, ...]
+    append_ms: int
+
+
 def snapshot_bytes(records: Sequence[StateRecord], epoch: int, append_ms: int) -> bytes:
     """A snapshot of records; ``append_ms`` is the time of the last record that it covers."""
     header = {"version": 0, "lastContainedLogTimestamp": append_ms}
@@ -35,8 +42,8 @@ def snapshot_bytes(records: Sequence[StateRecord], epoch: int, append_ms: int) -
     return b"".join(batch.data for batch in batches)
 
 
-def read_snapshot(data: bytes) -> tuple[StateRecord, ...]:
-    """The metadata records of a whole snapshot.
+def read_snapshot(data: bytes) -> Snapshot:
+    """The content of a whole snapshot.
 
     Raises:
         CorruptSnapshotError: if it is not whole, or has anything that cannot be read.
@@ -47,7 +54,7 @@ def read_snapshot(data: bytes) -> tuple[StateRecord, ...]:
         kinds = control_types((batches[0], batches[-1])) if is_framed else []
         if not is_framed or (kinds[0], kinds[-1]) != (SNAPSHOT_HEADER, SNAPSHOT_FOOTER):
             raise CorruptSnapshotError("it does not begin with its header and end with its footer")
-        return tuple(placed.record for placed in read_records(batches) if placed.record is not None)
+        return Snapshot(tuple(read_records(batches)), batches[0].append_ms)
     except CorruptSnapshotError:
         raise
     except (InvalidBatchesError, RecordDecodeError) as error:
