@@ -325,7 +325,7 @@ class Lifecycle:
         is_stale = error in _STALE and self.settings.form is not Form.RELEASED
         self._log(f"{BrokerHeartbeat.__name__}: error {error}", is_warning=True)
         if is_stale and self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
-            self._end("its registration is gone")
+            self._end("its epoch is stale")
             return
         if is_stale:
             self._is_registered = False

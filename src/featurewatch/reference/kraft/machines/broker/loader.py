@@ -29,6 +29,7 @@ from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, OffsetAnd
 
 SNAPSHOT_BYTES: Final = 20 << 20
 """The default of ``metadata.log.max.record.bytes.between.snapshots``."""
+_MARKERS: Final = (BEGIN, END, ABORT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Loader:
         self._transaction: _Transaction | None = None
         self._unsupported: FeatureLevel | None = None
         self._is_told = False
+        self._next = 0
+        """The offset of the next batch, also of one in a transaction that is still open."""
         self._bytes = 0
         self._out: list[LoaderEffect] = []
 
@@ -107,7 +110,7 @@ class Loader:
             self._metadata.reload(records, Position(*snapshot, append_ms))
         except (RecordDecodeError, InvalidStateError) as error:
             return [SnapshotRefused(f"the snapshot at {snapshot} is torn: {error}")]
-        self._transaction, self._bytes = None, 0
+        self._transaction, self._next, self._bytes = None, snapshot.offset, 0
         self._unsupported = None if level is None else self._unsupported_of(level)
         self._is_told = False
         self._publish(high_watermark, is_reload=True)
@@ -121,11 +124,12 @@ class Loader:
         """
         self._out = []
         for batch in batches:
-            if batch.base > self.position.offset:
-                reason = f"the log continues at {batch.base}, after {self.position.offset}"
+            if batch.base > self._next:
+                reason = f"the log continues at {batch.base}, after {self._next}"
                 return [*self._out, SnapshotRefused(reason)]
-            if batch.last >= self.position.offset:
+            if batch.last >= self._next:
                 self._apply_batch(batch)
+                self._next = batch.last + 1
                 self._bytes += len(batch.data)
         self._publish(high_watermark)
         if self._bytes >= SNAPSHOT_BYTES and self._transaction is None:
@@ -155,25 +159,28 @@ class Loader:
         if batch.is_control:
             self._metadata.apply_control(batch, _end_of(batch, batch.last))
             return
-        first, run = self.position.offset, list[StateRecord]()
+        first, run = max(batch.base, self._next), list[StateRecord]()
         for offset, record in read_batch(batch):
             if offset < first:
-                continue
-            if isinstance(record, RecordDecodeError):
-                self._fault(f"offset {offset}: {record}")
-            elif record.type in (BEGIN, END, ABORT):
-                self._mark(record.type, offset, batch)
-            elif self._transaction is not None:
-                self._transaction.records.append(record)
-                continue
-            elif not self._changes_level(record):
-                run.append(record)
+                continue  # a snapshot has it
+            if isinstance(record, StateRecord) and self._is_plain(record):
+                (run if self._transaction is None else self._transaction.records).append(record)
                 continue
             self._apply_run(first, run, _end_of(batch, offset - 1))
-            if isinstance(record, StateRecord) and record.type == FEATURE_LEVEL:
+            if isinstance(record, RecordDecodeError):
+                self._fault(f"offset {offset}: {record}")
+            elif record.type in _MARKERS:
+                self._mark(record.type, offset, batch)
+            else:
                 self._change_level(record, [record], _end_of(batch, offset))
             first, run = offset + 1, []
         self._apply_run(first, run, _end_of(batch, batch.last))
+
+    def _is_plain(self, record: StateRecord) -> bool:
+        """Whether it is applied with others; in a transaction all but its end are."""
+        if record.type in _MARKERS:
+            return False
+        return self._transaction is not None or not self._changes_level(record)
 
     def _apply_run(self, first: int, records: list[StateRecord], end: Position) -> None:
         if records:
@@ -210,7 +217,12 @@ class Loader:
     def _changes_level(self, record: StateRecord) -> bool:
         if not _is_level(record):
             return False
-        return self._unsupported is not None or _level(record) != self._metadata.state.level
+        return self._unsupported is not None or _level(record) != self._current_level()
+
+    def _current_level(self) -> int | None:
+        """That of the state; a log without a level is a preview one, an empty log has none."""
+        state = self._metadata.state
+        return state.level or (PREVIEW_LEVEL if state.records() else None)
 
     def _unsupported_of(self, level: FeatureLevel) -> FeatureLevel | None:
         """The level if the broker ends at it, as KIP-778 is written."""
@@ -244,13 +256,13 @@ class Loader:
 
     def _snapshot_before(self) -> None:
         """Publishes and writes the state at the offset right before the change of the level."""
-        state = self._metadata.state
-        if not state.records():
-            return  # the first level of an empty log
+        level = self._current_level()
+        if level is None:
+            return
         if self._published is not None and self._published.position != self.position:
             self._published = self._metadata.image()
             self._out.append(ImagePublished(self._published))
-        self._write(state.level or PREVIEW_LEVEL)
+        self._write(level)
 
     def _reload(self, level: FeatureLevel, end: Position) -> None:
         """Turns the state into records at the new level, and publishes that."""
@@ -271,7 +283,7 @@ class Loader:
     def _snapshot_of_size(self) -> None:
         """Writes the state because the log has grown."""
         if self._unsupported is None:
-            self._write(self._metadata.state.level or PREVIEW_LEVEL)
+            self._write(self._current_level() or PREVIEW_LEVEL)
 
 
 def _is_level(record: StateRecord) -> bool:
