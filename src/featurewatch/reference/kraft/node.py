@@ -212,7 +212,7 @@ class RaftNode:
                 waiting = self._waiting.pop(request_id)
                 if not waiting.done():  # else its connection has ended
                     waiting.set_result(answer)
-            case Proposed(token, last_offset):
+            case Proposed(token, last_offset, _):
                 proposed = self._proposed.pop(token)
                 if not proposed.done():
                     proposed.set_result(last_offset)

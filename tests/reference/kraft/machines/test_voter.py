@@ -384,11 +384,25 @@ def test_a_commit_needs_a_majority_of_disks() -> None:
     driven = in_state(State.LEADER)
     voter = driven.voter
     effects = voter.receive(Propose(7, (b"record",)), driven.now_ms)
-    assert Proposed(7, 1) in effects
+    assert Proposed(7, 1, 2) in effects
     driven.ask(fetch(1, 1, 2, 1))
     assert voter.log.high_watermark == 1
     driven.receive(Flushed(2, 1))
     assert driven.of_kind(Committed) == [Committed(2)]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "offset", "is_appended"),
+    [(1, 1, True), (None, 1, True), (1, None, True), (0, 1, False), (2, 1, False), (1, 2, False)],
+)
+def test_a_proposal_names_its_leadership(
+    epoch: int | None, offset: int | None, *, is_appended: bool
+) -> None:
+    """What was decided in another epoch, or for another offset, is not appended."""
+    driven = in_state(State.LEADER)
+    effects = driven.voter.receive(Propose(7, (b"a",), epoch, offset), driven.now_ms)
+    assert (Proposed(7, 1, 2) if is_appended else Proposed(7, -1, 1)) in effects
+    assert driven.voter.log.end == (2 if is_appended else 1)
 
 
 def test_earlier_epochs_are_committed_by_this_one() -> None:

@@ -69,11 +69,15 @@ class Flushed:
 class Propose:
     """The leader should append a batch of metadata records, given as bytes.
 
-    One `Proposed` carries the token.
+    It is not appended unless the replica leads ``epoch``, and the log ends at ``offset``, where
+    they are given: so what was decided in an old leadership, or for another place in the log, is
+    never appended. One `Proposed` carries the token.
     """
 
     token: int
     values: tuple[bytes, ...]
+    epoch: int | None = None
+    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +172,15 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A `Propose` was appended; ``last_offset`` -1: it was not, because another node leads."""
+    """A `Propose` was appended; ``last_offset`` -1: it was not.
+
+    ``end`` is where the log ends then. A refusal without the loss of the leadership means that the
+    leader wrote control records of its own.
+    """
 
     token: int
     last_offset: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,8 +106,8 @@ class Voter(ServingReplica):
             case Flushed(offset, epoch):
                 if self.leadership is not None and epoch == self.epoch:
                     self.leadership.local_end = max(self.leadership.local_end, offset)
-            case Propose(token, values):
-                self._on_propose(token, values)
+            case Propose():
+                self._on_propose(event)
             case SnapshotTaken(snapshot, data, trims):
                 self._on_snapshot_taken(snapshot, data, trims=trims)
             case Resign():
@@ -134,11 +134,12 @@ class Voter(ServingReplica):
             whom = f" of replica {self.leader_id}" if is_following else ""
             self._log(f"{self.state}{whom} in epoch {self.epoch}")
 
-    def _on_propose(self, token: int, values: tuple[bytes, ...]) -> None:
-        last = -1
-        if self.state is State.LEADER and values:
-            last = self._append(data_batch(self.log.end, self.epoch, self._now_ms, values))
-        self.emit(Proposed(token, last))
+    def _on_propose(self, propose: Propose) -> None:
+        last, end = -1, self.log.end
+        is_valid = propose.epoch in (None, self.epoch) and propose.offset in (None, end)
+        if self.state is State.LEADER and propose.values and is_valid:
+            last = self._append(data_batch(end, self.epoch, self._now_ms, propose.values))
+        self.emit(Proposed(propose.token, last, self.log.end))
 
     def _on_snapshot_taken(self, snapshot: OffsetAndEpoch, data: bytes, *, trims: bool) -> None:
         is_old = snapshot <= max((self.log.newest_snapshot or self.log.start), self.log.start)
