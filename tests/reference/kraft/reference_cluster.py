@@ -52,7 +52,7 @@ class ReferenceCluster:
             try:
                 future.result(5)
             except KafkaException as error:
-                return error.args[0].name() == "TOPIC_ALREADY_EXISTS"
+                return str(error.args[0].name()) == "TOPIC_ALREADY_EXISTS"
             return True
 
         assert eventually(is_created, deadline_s), name

@@ -1,9 +1,10 @@
 """``python -m featurewatch.reference.kraft``: one voter of a metadata quorum, as a reference.
 
 It formats an empty directory, listens, and takes part in elections; with ``--controller`` it also
-runs a metadata controller, which real brokers can join. Each change is a line on stdout: ``listening HOST:PORT``, ``leader EPOCH``, ``lost EPOCH``, ``committed OFFSET``. With
-``--orders`` it reads lines from stdin: ``append N`` appends N NoOp records as the leader and prints
-``appended OFFSET`` or ``not leader``. It ends with 0 at Ctrl-C or SIGTERM, after it has resigned.
+runs a metadata controller, which real brokers can join. Each change is a line on stdout:
+``listening HOST:PORT``, ``leader EPOCH``, ``lost EPOCH``, ``committed OFFSET``. With ``--orders``
+it reads lines from stdin: ``append N`` appends N NoOp records as the leader and prints ``appended
+OFFSET`` or ``not leader``. It ends with 0 at Ctrl-C or SIGTERM, after it has resigned.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import threading
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Final
 
 from featurewatch.kafka.address import Address
@@ -80,7 +82,7 @@ async def _run(options: argparse.Namespace) -> int:
         if options.orders:
             raise OptionError("--orders is for a voter without --controller: leave one of them out")
         found = controller_settings(options, node.endpoints[0], voters.ids)
-        controller = MetadataController(found)
+        controller = MetadataController(found, Random())
     root: Path = options.directory
     if not (root / META_PROPERTIES).exists():
         format_directory(root, Identity(options.cluster_id, options.node_id, uuid.uuid4()))

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -28,6 +29,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRequest,
     ControllerResponse,
 )
+from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.reference.kraft.machines.protocol import (
     BecameLeader,
     Committed,
@@ -66,16 +68,18 @@ class ControllerNode:
         controller: MetadataController,
         watcher: Callable[[Effect], None] = lambda _: None,
         random: Random | None = None,
-        *,
-        as_written: bool = False,
     ) -> None:
         self.controller = controller
+        is_written = controller.settings.form is Form.KIP_778
         self.raft = RaftNode(
-            storage, settings, self._on_effect, random, self, as_written=as_written
+            storage, settings, self._on_effect, random, self, as_written=is_written
         )
         self._watcher = watcher
         self._applied = 0
-        self._features = FeaturesResponse()
+        local = controller.settings.local
+        self._features = FeaturesResponse(
+            {str(name): (low, high) for name, (low, high) in local.items()}
+        )
         self._request_id = 0
         self._waiting: dict[int, asyncio.Future[ControllerResponse]] = {}
 
@@ -154,10 +158,9 @@ class ControllerNode:
 
     def _note_features(self) -> None:
         """Remembers the levels, with the epoch that brokers know (``FeaturesPublisher``)."""
-        levels = {str(name): int(level) for name, level in self.controller.levels.items()}
-        if levels != self._features.finalized or not self._features.supported:
-            supported = self.controller.settings.supported
-            self._features = FeaturesResponse(dict(supported), levels, self._applied - 1)
+        levels = {str(name): int(level) for name, level in self.controller.finalized[0].items()}
+        if levels != self._features.finalized:
+            self._features = replace(self._features, finalized=levels, epoch=self._applied - 1)
 
     async def _tick(self) -> None:
         while True:

@@ -2,8 +2,9 @@
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from featurewatch.common.java_properties import properties_in
@@ -85,7 +86,7 @@ def controller_settings(
     except UnknownReleaseError as error:
         raise OptionError(f"--controller: {error}") from None
     numbers = _numbers(options.config) if options.config is not None else {}
-    return ControllerSettings(
+    settings = ControllerSettings(
         node_id=options.node_id,
         cluster_id=options.cluster_id,
         incarnation_id=text_of(uuid4()),
@@ -94,8 +95,9 @@ def controller_settings(
         release=release.name,
         form=options.form,
         bootstrap=_bootstrap(options, release),
-        **numbers,
     )
+    changes: dict[str, Any] = dict(numbers)
+    return replace(settings, **changes)
 
 
 def _bootstrap(options: argparse.Namespace, release: Release) -> dict[FeatureName, FeatureLevel]:
