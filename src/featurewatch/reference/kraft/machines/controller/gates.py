@@ -1,0 +1,58 @@
+"""What a level of metadata.version permits: versions of records and what records may say.
+
+The values are those of Kafka's ``MetadataVersion`` in the table of releases.
+"""
+
+from typing import Final
+
+from featurewatch.controller.kraft.releases import Gate, Release, release_of
+
+_BEFORE: Final[dict[str, Gate]] = {
+    "registerBrokerRecordVersion": 0,
+    "partitionRecordVersion": 0,
+    "partitionChangeRecordVersion": 0,
+    "isLeaderEpochBumpRequiredOnIsrShrink": True,
+}
+"""What holds below the first level that changes a gate; all others are not supported there."""
+
+
+class Gates:
+    """The gates of one level, as the software of a release has them."""
+
+    def __init__(self, release: Release, level: int) -> None:
+        def supports(name: str) -> bool:
+            return bool(release.gate(level, f"is{name}Supported", before=False))
+
+        def version(name: str) -> int:
+            return int(release.gate(level, name, _BEFORE[name]) or 0)
+
+        self.level = level
+        self.register_broker = version("registerBrokerRecordVersion")
+        self.partition = version("partitionRecordVersion")
+        self.partition_change = version("partitionChangeRecordVersion")
+        self.epoch_on_shrink = bool(version("isLeaderEpochBumpRequiredOnIsrShrink"))
+        self.registration_change = supports("BrokerRegistrationChangeRecord")
+        self.controlled_shutdown = supports("InControlledShutdownState")
+        self.migration = supports("Migration")
+        self.scram = supports("Scram")
+        self.transactions = supports("MetadataTransaction")
+        self.tokens = supports("DelegationToken")
+        self.controllers = supports("ControllerRegistration")
+        self.directories = supports("DirectoryAssignment")
+        self.elr = supports("Elr")
+        self.cordons = supports("CordonedLogDirs")
+
+
+_KNOWN: Final[dict[tuple[str, int], Gates]] = {}
+
+
+def gates_of(release: str, level: int) -> Gates:
+    """The gates of a level for the software of a release.
+
+    Raises:
+        UnknownReleaseError: if the release is unknown.
+    """
+    key = (release, level)
+    if key not in _KNOWN:
+        _KNOWN[key] = Gates(release_of(release), level)
+    return _KNOWN[key]
