@@ -88,10 +88,10 @@ class MetadataState:
 
     def _before_topics(self) -> Iterator[StateRecord]:
         for record_type in (FEATURE_LEVEL, "REGISTER_BROKER_RECORD", "REGISTER_CONTROLLER_RECORD"):
-            yield from self._of(record_type)
+            yield from self.of_type(record_type)
 
     def _topics(self) -> Iterator[StateRecord]:
-        for topic in self._of(_TOPIC_RECORD):
+        for topic in self.of_type(_TOPIC_RECORD):
             yield topic
             partitions = self._partitions.get(topic.data["topicId"], _NO_PARTITIONS)
             for _, partition in sorted(partitions.items()):
@@ -99,9 +99,10 @@ class MetadataState:
 
     def _after_topics(self) -> Iterator[StateRecord]:
         for record_type in _AFTER_TOPICS:
-            yield from self._of(record_type)
+            yield from self.of_type(record_type)
 
-    def _of(self, record_type: str) -> Iterator[StateRecord]:
+    def of_type(self, record_type: str) -> Iterator[StateRecord]:
+        """The records of a type in the order of their keys; of partitions there are none."""
         kept = self._single.get(record_type, _NONE)
         return (record for _, record in sorted(kept.items(), key=_sort_key))
 

@@ -25,7 +25,8 @@ from featurewatch.reference.kraft.machines.broker.connections import (
     PeerVersions,
     RetryPeers,
 )
-from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings, Form
+from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
+from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.reference.kraft.machines.levels import level_rules
 from featurewatch.streams.types import SupportedRange
 

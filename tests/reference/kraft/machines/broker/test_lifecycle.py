@@ -23,7 +23,7 @@ from featurewatch.reference.kraft.machines.broker.protocol import (
     Tick,
     WriteLog,
 )
-from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings, Form
+from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
 from featurewatch.reference.kraft.machines.broker.states import TRANSITIONS, BrokerState
 from featurewatch.reference.kraft.machines.controller.requests import (
     BrokerHeartbeat,
@@ -35,6 +35,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     PlainResponse,
     UnregisterBroker,
 )
+from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
 
 RELEASED: Final = Form.RELEASED

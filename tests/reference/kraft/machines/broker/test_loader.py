@@ -14,7 +14,8 @@ from featurewatch.reference.kraft.machines.broker.loader import (
     SnapshotRefused,
 )
 from featurewatch.reference.kraft.machines.broker.protocol import LevelUnsupported, WriteLog
-from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings, Form
+from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
+from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.reference.kraft.machines.levels import Loss, StateRecord
 from featurewatch.reference.kraft.machines.metadata_state import state_of
 from featurewatch.reference.kraft.machines.records import record_bytes
@@ -312,7 +313,7 @@ def test_a_record_that_cannot_be_read_or_does_not_fit_is_left_out(form: Form) ->
 
 @pytest.mark.parametrize("form", Form)
 def test_a_snapshot_replaces_everything(form: Form) -> None:
-    """What it lacks is gone; loading it over an image gives what loading it alone gives (M-64)."""
+    """What it lacks is removed; over an image it gives what it gives alone (M-64)."""
     data = snapshot_bytes([_at(9), _broker(2, 2)], EPOCH, NOW_MS)
     over = _of_broker(form, 8, _broker(1, 2))
     alone = Loaded(form)

@@ -15,7 +15,8 @@ from featurewatch.reference.kraft.machines.broker.api_versions import (
     usable,
     versions_at,
 )
-from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings, Form
+from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
+from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.streams.types import SupportedRange
 
 RETRY_MS: Final = 1_000

@@ -27,7 +27,7 @@ from featurewatch.reference.kraft.machines.broker.protocol import (
     Tick,
     WriteLog,
 )
-from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings, Form
+from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
 from featurewatch.reference.kraft.machines.broker.states import TRANSITIONS, BrokerState
 from featurewatch.reference.kraft.machines.controller.requests import (
     BrokerHeartbeat,
@@ -39,6 +39,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     PlainResponse,
     UnregisterBroker,
 )
+from featurewatch.reference.kraft.machines.controller.settings import Form
 
 NO_EPOCH: Final = -1
 NONE: Final = 0

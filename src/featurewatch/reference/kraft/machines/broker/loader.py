@@ -18,7 +18,8 @@ from featurewatch.controller.kraft.kip_778 import PREVIEW_LEVEL
 from featurewatch.reference.kraft.machines.batches import Batch
 from featurewatch.reference.kraft.machines.broker.image import BrokerImage, Metadata, Position
 from featurewatch.reference.kraft.machines.broker.protocol import LevelUnsupported, WriteLog
-from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings, Form
+from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
+from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.reference.kraft.machines.levels import FEATURE_LEVEL, Loss, StateRecord
 from featurewatch.reference.kraft.machines.metadata_state import InvalidStateError
 from featurewatch.reference.kraft.machines.records import read_batch
@@ -34,12 +35,16 @@ _MARKERS: Final = (BEGIN, END, ABORT)
 
 @dataclass(frozen=True, slots=True)
 class SnapshotMade:
-    """The state before an offset, written at a level; ``losses`` are what the level cannot hold."""
+    """The state before an offset, written at a level; ``losses`` are what the level cannot hold.
+
+    ``is_periodic``: it was made because the log has grown, not at a change of the level.
+    """
 
     snapshot: OffsetAndEpoch
     level: int
     data: bytes
     losses: tuple[Loss, ...] = ()
+    is_periodic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,11 @@ class Loader:
     def position(self) -> Position:
         """The end of what is applied."""
         return self._metadata.position
+
+    @property
+    def next_offset(self) -> int:
+        """The offset from which on it needs batches."""
+        return self._next
 
     @property
     def unsupported_level(self) -> FeatureLevel | None:
@@ -272,18 +282,18 @@ class Loader:
             self._published = self._metadata.image()
             self._out.append(ImagePublished(self._published, is_reload=True))
 
-    def _write(self, level: int) -> tuple[StateRecord, ...]:
+    def _write(self, level: int, *, is_periodic: bool = False) -> tuple[StateRecord, ...]:
         position, found = self.position, self._metadata.at_level(level)
         data = snapshot_bytes(found.records, position.epoch, position.append_ms)
         snapshot = OffsetAndEpoch(position.offset, position.epoch)
-        self._out.append(SnapshotMade(snapshot, level, data, found.losses))
+        self._out.append(SnapshotMade(snapshot, level, data, found.losses, is_periodic))
         self._bytes = 0
         return found.records
 
     def _snapshot_of_size(self) -> None:
         """Writes the state because the log has grown."""
         if self._unsupported is None:
-            self._write(self._current_level() or PREVIEW_LEVEL)
+            self._write(self._current_level() or PREVIEW_LEVEL, is_periodic=True)
 
 
 def _is_level(record: StateRecord) -> bool:

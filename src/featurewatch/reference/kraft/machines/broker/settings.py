@@ -1,20 +1,12 @@
 """The settings of brokers."""
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 from featurewatch.controller.kraft import release_of
 from featurewatch.reference.kraft.machines.controller.requests import Listener
+from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.streams.types import METADATA_VERSION, SupportedRange, SupportedRanges
-
-
-class Form(StrEnum):
-    """How a broker treats levels."""
-
-    RELEASED = "released"
-    KIP_778 = "kip-778"
-
 
 DEFAULT_RELEASE: Final = "4.4"
 

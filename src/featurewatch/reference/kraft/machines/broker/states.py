@@ -5,7 +5,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from featurewatch.reference.kraft.machines.broker.settings import Form
+from featurewatch.reference.kraft.machines.controller.settings import Form
 
 
 class BrokerState(StrEnum):
