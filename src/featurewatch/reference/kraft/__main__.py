@@ -5,6 +5,8 @@ runs a metadata controller, which real brokers can join. Each change is a line o
 ``listening HOST:PORT``, ``leader EPOCH``, ``lost EPOCH``, ``committed OFFSET``. With ``--orders``
 it reads lines from stdin: ``append N`` appends N NoOp records as the leader and prints ``appended
 OFFSET`` or ``not leader``. It ends with 0 at Ctrl-C or SIGTERM, after it has resigned.
+
+``light-brokers`` as the first argument runs brokers instead (`light_brokers`).
 """
 
 import argparse
@@ -20,6 +22,7 @@ from random import Random
 from typing import Final
 
 from featurewatch.kafka.address import Address
+from featurewatch.reference.kraft import light_brokers
 from featurewatch.reference.kraft.controller_node import ControllerNode
 from featurewatch.reference.kraft.controller_options import (
     OptionError,
@@ -51,10 +54,14 @@ NOTICE: Final = "This is a reference of KRaft's protocol. Never run production o
 _NOOP: Final = bytes([1, 20, 0, 0])
 """A NoOpRecord of version 0: frame version, API key, version, no tags."""
 _LISTENER: Final = "CONTROLLER"
+_LIGHT_BROKERS: Final = "light-brokers"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal arrives or the replica must end; returns the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == [_LIGHT_BROKERS]:
+        return light_brokers.main(given[1:], _voter, NOTICE)
     options = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr

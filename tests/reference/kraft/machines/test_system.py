@@ -429,7 +429,7 @@ def test_brokers_survive_their_controllers() -> None:
 
 
 def test_a_broker_that_is_cut_off_is_fenced_and_comes_back() -> None:
-    """By the controller after its session, and by itself; then both unfence it."""
+    """Its state is that of the registration, which the controller fences after a session."""
     system = _two_hosts(19)
     host, active = system.hosts[0], system.active
     assert active is not None
