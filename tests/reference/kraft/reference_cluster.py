@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -11,12 +11,13 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from featurewatch.admin import FeatureAdmin
+from featurewatch.admin import FeatureAdmin, FeatureUpdate
 from featurewatch.admin.blocking_client import blocking
 from featurewatch.stack.java.jars import Cache, Jars, java_command
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.specs import under_reference
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
 from tests.waiting import DEADLINE_S, eventually
 
 TOPIC: Final = "orders"
@@ -71,6 +72,13 @@ class ReferenceCluster:
             found = admin.describe()
         return {str(name): int(level) for name, level in found.finalized.items()}
 
+    def upgrade(self, level: int) -> str:
+        """Raises metadata.version by our client; the text of a refusal, empty without one."""
+        update = FeatureUpdate(METADATA_VERSION, FeatureLevel(level))
+        with blocking(FeatureAdmin.connect(self.servers)) as admin:
+            result = admin.update([update])
+        return "; ".join(str(refused.text) for refused in result.refused)
+
     def kafka_features(self, *arguments: str, release: str = "4.3.1") -> str:
         """Runs Kafka's own tool through a broker; what it prints."""
         command = java_command(
@@ -108,8 +116,9 @@ def reference_cluster(
     references: int = 3,
     javas: int = 0,
     level: str | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Iterator[ReferenceCluster]:
     """Brokers of these releases under our controllers and perhaps Kafka's, ready for clients."""
-    spec = under_reference(releases, references, javas, level)
+    spec = under_reference(releases, references, javas, level, properties)
     with Cluster(spec, directory, cache=cache, temporary=True) as cluster:
         yield ReferenceCluster(cluster, cache)
