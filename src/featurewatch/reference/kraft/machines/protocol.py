@@ -175,7 +175,7 @@ class Proposed:
     """A `Propose` was appended; ``last_offset`` -1: it was not.
 
     ``end`` is where the log ends then. A refusal without the loss of the leadership means that the
-    leader wrote control records of its own.
+    leader wrote control records itself.
     """
 
     token: int

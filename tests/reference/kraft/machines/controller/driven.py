@@ -1,6 +1,7 @@
 """A metadata controller whose log is a list: what it proposes is appended, and committed at once.
 
-With ``commits`` off, what is appended waits for `Driven.commit`.
+With ``commits`` off, what is appended waits for `Driven.commit`; with ``holds`` on, what is
+proposed waits for `Driven.release`, as behind a slow disk.
 """
 
 from random import Random
@@ -76,6 +77,8 @@ class Driven:
         self.settings = settings or settings_of()
         self.controller = MetadataController(self.settings, Random(1))
         self.commits = commits
+        self.holds = False
+        self.held: list[Propose] = []
         self.now_ms = 1_000
         self.epoch = 0
         self.log: list[Batch] = []
@@ -129,7 +132,9 @@ class Driven:
             if isinstance(effect, Answer):
                 assert effect.request_id not in self.answers, "answered twice"
                 self.answers[effect.request_id] = effect.response
-            if isinstance(effect, Propose):
+            if isinstance(effect, Propose) and self.holds:
+                self.held.append(effect)
+            elif isinstance(effect, Propose):
                 self.propose(effect)
         return found
 
@@ -143,6 +148,13 @@ class Driven:
         self.receive(Proposed(effect.token, last, self.end))
         if self.commits:
             self.commit()
+
+    def release(self) -> None:
+        """Appends what was held."""
+        self.holds = False
+        held, self.held = self.held, []
+        for effect in held:
+            self.propose(effect)
 
     def send(self, request: Any, version: int = 0) -> int:
         """Sends a request; returns its id."""

@@ -112,7 +112,7 @@ _HANDLERS: Final[dict[type, _Handler]] = {
     _Balance: lambda work, _, __: balance(work, _PER_BALANCE),
 }
 _ALONE: Final = (UpdateFeatures, _Bootstrap)
-"""Have a batch of their own, so that a snapshot fits before and after it."""
+"""Are alone in their batch, so that a snapshot fits before and after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,12 @@ The values are those of Kafka's ``MetadataVersion`` in the table of releases.
 
 from typing import Final
 
-from featurewatch.controller.kraft.releases import Gate, Release, release_of
+from featurewatch.controller.kraft.releases import (
+    Gate,
+    Release,
+    production_levels,
+    release_of,
+)
 
 _BEFORE: Final[dict[str, Gate]] = {
     "registerBrokerRecordVersion": 0,
@@ -20,11 +25,17 @@ class Gates:
     """The gates of one level, as the software of a release has them."""
 
     def __init__(self, release: Release, level: int) -> None:
+        below = [one for one in production_levels() if one.level < release.minimum]
+        values = dict(_BEFORE)
+        for one in (*below, *release.levels):
+            if one.level <= level:
+                values |= one.gates
+
         def supports(name: str) -> bool:
-            return bool(release.gate(level, f"is{name}Supported", before=False))
+            return bool(values.get(f"is{name}Supported", False))
 
         def version(name: str) -> int:
-            return int(release.gate(level, name, _BEFORE[name]) or 0)
+            return int(values[name] or 0)
 
         self.level = level
         self.register_broker = version("registerBrokerRecordVersion")

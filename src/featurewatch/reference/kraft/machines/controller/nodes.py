@@ -82,7 +82,7 @@ def register_broker(work: Work, request: BrokerRegistration) -> BrokerRegistrati
         found.shutting_down,
         found.migrating,
         found.directories,
-        () if work.gates.cordons else None,
+        None,
         work.state.offset,
     )
     work.write(broker_record(broker, work.gates))
@@ -235,7 +235,7 @@ def _begin_shutdown(work: Work, broker: Broker) -> None:
         _change(work, broker, _WITH_SHUTDOWN, inControlledShutdown=_SHUTS_DOWN)
         work.log(f"broker {broker.id} shuts down")
     partitions.remove_broker(work, broker.id)
-    work.sessions.begin_shutdown(broker.id, work.state.offset)
+    work.sessions.begin_shutdown(broker.id, work.state.offset - 1)
 
 
 def _change(work: Work, broker: Broker, version: int, **data: object) -> None:

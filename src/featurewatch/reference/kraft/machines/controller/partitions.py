@@ -65,7 +65,7 @@ def topic_setting(work: Work, topic: str, name: str) -> str | None:
 def _target(
     work: Work, key: PartitionKey, partition: Partition, excluded: Set[int] = frozenset()
 ) -> PartitionTarget:
-    """A target that changes nothing by itself: an election if one is needed."""
+    """A target with the current assignment and ISR: an election, if one is needed."""
     topic = work.state.topics[key[0]].name
     minimum = topic_setting(work, topic, MIN_INSYNC)
     is_number = minimum is not None and minimum.isdecimal()

@@ -1,14 +1,14 @@
 """The events and effects of the metadata controller, and the contract of its shell.
 
 ``controller.receive(event, now_ms)`` processes one event and returns the effects that follow, in
-order. It stands above a `Voter` of the same process; a shell guarantees:
+order. It works above a `Voter` of the same process; a shell guarantees:
 
 - `Propose`, `SnapshotTaken` and `Resign` are given to the voter at once, in order, and what the
   voter emits comes back in its order: `BecameLeader`, `LostLeadership`, `Proposed`, and for each
   of its `Committed` an `Applied`.
 - `Applied` has each batch of the log once, in order, control batches too, from the end of the
   snapshot that was loaded on. A voter's `InstallSnapshot` comes as `SnapshotLoaded`, and so does
-  the snapshot at the start of the log when the process starts.
+  the snapshot at the start of the log when the process starts (`feed.unapplied` has these events).
 - Each `RequestReceived` gets one `Answer` with its ``request_id``: when its records are committed,
   or with NOT_CONTROLLER when the leadership was lost first. ``request_id`` is never used twice.
 - `Tick` comes several times a second; sessions expire only then. ``now_ms`` never goes back.

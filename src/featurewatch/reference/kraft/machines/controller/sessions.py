@@ -51,7 +51,7 @@ class Sessions:
         return session.contact_ms + self._timeout_ms >= now_ms
 
     def begin_shutdown(self, broker_id: int, offset: int) -> None:
-        """Notes the end of the records that move leaders away from a broker."""
+        """Notes the offset of the last record that moves leaders away from a broker."""
         session = self._by_id[broker_id]
         if session.shutdown_offset == _NO_OFFSET:
             session.shutdown_offset = offset

@@ -85,7 +85,7 @@ def write_snapshot(
 
 
 def rewritten(state: MetadataState, release: str) -> MetadataState:
-    """The state that its own records at its level lead to: what the level cannot say is gone.
+    """The state that its own records at its level lead to: what the level cannot say is left out.
 
     Where brokers registered stays as it was, because they still have to catch up to that.
     """

@@ -61,6 +61,12 @@ class Broker(NamedTuple):
         return directory != LOST and (not self.log_dirs or directory in self.log_dirs)
 
     @property
+    def takes_replicas(self) -> bool:
+        """Whether new replicas may be placed on it (KIP-1066)."""
+        is_cordoned = bool(self.log_dirs) and {*self.log_dirs} <= {*(self.cordoned_log_dirs or ())}
+        return not self.in_controlled_shutdown and not is_cordoned
+
+    @property
     def default_directory(self) -> str:
         """Where a new replica is, as far as the controller knows (``defaultDir``)."""
         if not self.log_dirs:

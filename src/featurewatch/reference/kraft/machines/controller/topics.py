@@ -193,7 +193,7 @@ def _place(work: Work, first: int, count: int, factor: int) -> list[tuple[int, .
     brokers = [
         UsableBroker(one.id, one.rack, one.fenced)
         for one in work.state.brokers.values()
-        if not one.in_controlled_shutdown
+        if one.takes_replicas
     ]
     major, minor = work.settings.release.split(".")[:2]
     prefix = f"Unable to replicate the partition {factor} time(s): "

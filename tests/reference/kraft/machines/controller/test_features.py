@@ -1,0 +1,295 @@
+"""Levels are changed: as released, and as KIP-778 is written."""
+
+from typing import Any
+
+import pytest
+
+from featurewatch.reference.kraft.machines.batches import read_batches
+from featurewatch.reference.kraft.machines.controller.protocol import (
+    Halt,
+    Resign,
+    SnapshotLoaded,
+    SnapshotTaken,
+)
+from featurewatch.reference.kraft.machines.controller.records import Record, record, records_of
+from featurewatch.reference.kraft.machines.controller.requests import (
+    Feature,
+    FeatureUpdate,
+    UpdatableFeatureResult,
+    UpdateFeatures,
+    UpdateFeaturesResponse,
+)
+from featurewatch.reference.kraft.machines.controller.settings import Form
+from featurewatch.streams.types import FeatureName, OffsetAndEpoch, SupportedRanges
+from tests.reference.kraft.machines.controller.driven import (
+    Driven,
+    led,
+    level_of,
+    settings_of,
+    uuid,
+)
+
+LEVEL = "metadata.version"
+UP, SAFE, UNSAFE = 1, 2, 3
+"""Types of updates on the wire; those of KIP-778 are one less."""
+
+
+def update(driven: Driven, level: int, kind: int = UP, version: int = 1, **other: Any) -> Any:
+    """Asks for a level of metadata.version."""
+    one = FeatureUpdate(LEVEL, level, upgrade_type=kind)
+    return driven.ask(UpdateFeatures((one,), **other), version)
+
+
+def content(snapshot: SnapshotTaken) -> list[Record]:
+    """The data records of a snapshot."""
+    batches = read_batches(snapshot.data)
+    return [one for batch in batches if not batch.is_control for _, one in records_of(batch)]
+
+
+# -- as released -----------------------------------------------------------------------------------
+
+
+@pytest.mark.rows("M-08", "M-31")
+def test_a_raise() -> None:
+    """The level is a record; a validation has the same answer and writes nothing."""
+    driven = led(level=29)
+    before = driven.controller.committed
+    assert update(driven, 30, validate_only=True).error_code == 0
+    assert driven.controller.committed == before
+    assert update(driven, 30) == UpdateFeaturesResponse(
+        0, None, (UpdatableFeatureResult(LEVEL, 0, None),)
+    )
+    assert driven.controller.finalized == ({LEVEL: 30}, driven.end - 1)
+    assert (driven.records[-1].type, driven.records[-1].version) == ("FEATURE_LEVEL_RECORD", 0)
+    assert not driven.snapshots, "from 3.5 on none is forced"
+
+
+@pytest.mark.parametrize(
+    ("level", "kind", "error", "text"),
+    [
+        (31, UP, 95, "Local controller 1 only supports versions 7-30"),
+        (28, UP, 95, "Can't downgrade the version of this feature without"),
+        (30, SAFE, 95, "Can't downgrade to a newer version."),
+        (29, 0, 95, "does not support the given upgrade type"),
+        (22, SAFE, 95, "might delete metadata"),
+        (22, UNSAFE, 95, "Unsafe metadata downgrade is not supported"),
+        (-1, UP, 95, "cannot be less than 0"),
+    ],
+)
+def test_a_refused_level(level: int, kind: int, error: int, text: str) -> None:
+    """The reason is that of Kafka's controller."""
+    driven = led(level=29)
+    answer = update(driven, level, kind, version=2)
+    assert answer.error_code == error
+    assert answer.error_message.startswith("The update failed for all features since")
+    assert text in answer.error_message
+    assert level_of(driven) == 29
+
+
+@pytest.mark.parametrize(
+    ("version", "update_", "level"),
+    [
+        (0, FeatureUpdate(LEVEL, 28, allow_downgrade=True), 28),
+        (0, FeatureUpdate(LEVEL, 28, allow_downgrade=False), 29),
+        (0, FeatureUpdate(LEVEL, 30), 30),
+        (1, FeatureUpdate(LEVEL, 28, upgrade_type=SAFE), 28),
+        (2, FeatureUpdate(LEVEL, 28, upgrade_type=SAFE), 28),
+    ],
+)
+def test_versions_of_the_request(version: int, update_: FeatureUpdate, level: int) -> None:
+    """Version 0 has a flag, later ones a type; results of features end with version 1."""
+    driven = led(level=29)
+    answer = driven.ask(UpdateFeatures((update_,)), version)
+    assert level_of(driven) == level
+    assert bool(answer.results) is (version < 2 and not answer.error_code)
+
+
+def test_all_or_nothing() -> None:
+    """From 4.0 on one bad feature refuses all; before, each has its own result."""
+    updates = (FeatureUpdate(LEVEL, 20), FeatureUpdate("group.version", 9))
+    new = led(level=19, release="4.0")
+    assert new.ask(UpdateFeatures(updates), 2).error_code == 95
+    assert level_of(new) == 19
+    old = led(level=19, release="3.9")
+    answer = old.ask(UpdateFeatures(updates), 1)
+    assert answer.error_code == 0
+    assert [(one.feature, one.error_code) for one in answer.results] == [
+        ("group.version", 95),
+        (LEVEL, 0),
+    ]
+    assert level_of(old) == 20
+
+
+def test_other_features() -> None:
+    """Level 0 takes a feature out; enabling ELR sets its minimum in the cluster."""
+    driven = led(level=30)
+    for level, kind in [(1, UP), (0, SAFE)]:
+        one = FeatureUpdate("group.version", level, upgrade_type=kind)
+        assert driven.ask(UpdateFeatures((one,)), 2).error_code == 0
+        assert driven.controller.committed.levels.get(FeatureName("group.version"), 0) == level
+    elr = FeatureUpdate("eligible.leader.replicas.version", 1)
+    assert driven.ask(UpdateFeatures((elr,)), 2).error_code == 0
+    assert driven.controller.committed.setting(4, "", "min.insync.replicas") == "1"
+
+
+def test_kraft_version_is_not_raised() -> None:
+    """Only the voter could do that: it is refused, as if a voter did not support it."""
+    driven = led(level=30)
+    one = FeatureUpdate("kraft.version", 1)
+    answer = driven.ask(UpdateFeatures((one,)), 2)
+    assert "not all of the voters support it" in answer.error_message
+
+
+# -- as KIP-778 is written -------------------------------------------------------------------------
+
+
+def kip(level: int | None = 7, **other: Any) -> Driven:
+    """An active controller of 3.9 that follows the document, with levels from 1 on."""
+    ranges = SupportedRanges({FeatureName(LEVEL): (1, 21)})
+    return led(level=level, release="3.9", form=Form.KIP_778, ranges=ranges, **other)
+
+
+BROKER_RANGES = (Feature(LEVEL, 1, 21),)
+
+
+@pytest.mark.rows("M-39", "M-40", "M-41")
+def test_the_level_of_a_preview_log() -> None:
+    """A log without a level gets that of meta.properties, or level 1 without one."""
+    for level, expected in ((5, 5), (None, 1)):
+        settings = settings_of(level, release="3.9", form=Form.KIP_778, ranges=SupportedRanges())
+        driven = Driven(settings)
+        driven.add(record("TOPIC_RECORD", name="a", topicId=uuid(1)))
+        driven.lead()
+        assert level_of(driven) == expected
+        assert [one.type for one in driven.records] == ["TOPIC_RECORD", "FEATURE_LEVEL_RECORD"]
+        driven.lose()
+        driven.lead()
+        assert len(driven.records) == 2, "once"
+
+
+@pytest.mark.rows("M-05", "M-06", "M-23")
+def test_types_of_the_document() -> None:
+    """0, 1 and 2 are none, safe and unsafe; a dry run writes nothing."""
+    driven = kip(level=12)
+    assert update(driven, 13, UP - 1).error_code == 0
+    assert update(driven, 12, UP - 1).results[0].error_code == 95
+    assert update(driven, 12, SAFE - 1).results[0].error_code == -778
+    assert update(driven, 12, UNSAFE - 1, validate_only=True).results[0].error_code == 0
+    assert level_of(driven) == 13
+    assert update(driven, 12, UNSAFE - 1).results[0].error_code == 0
+    assert level_of(driven) == 12
+    assert update(driven, 12, 7).results[0].error_code == 95
+    assert update(driven, 13, 7, version=2).error_code == 95, "version 2 has no results"
+
+
+@pytest.mark.rows("M-54", "M-61", "M-62")
+def test_snapshots_around_a_change() -> None:
+    """One at the offset right before it, at the old level, and one after it at the new level."""
+    driven = kip(level=19)
+    driven.register(1, features=BROKER_RANGES)
+    driven.heartbeat(1)
+    driven.create("a", (1,))
+    at = driven.end
+    assert update(driven, 17, SAFE - 1).results[0].error_code == 0
+    before, after = driven.snapshots
+    assert before.snapshot == OffsetAndEpoch(at, 1)
+    assert after.snapshot == OffsetAndEpoch(at + 1, 1)
+    old, new = content(before), content(after)
+    assert (old[0].data["featureLevel"], new[0].data["featureLevel"]) == (19, 17)
+    assert old[1:] == new[1:], "a lossless downgrade changes nothing else"
+    assert (before.trims, after.trims) == (False, True)
+    assert len(driven.snapshots) == 2
+
+
+@pytest.mark.rows("M-56", "M-57", "M-58")
+def test_a_lossy_downgrade() -> None:
+    """What the lower level cannot say is left out of the snapshot, and of the state."""
+    driven = kip(level=19)
+    driven.register(1, features=BROKER_RANGES)
+    driven.heartbeat(1)
+    topic = driven.create("a", (1,))
+    driven.add(record("ACCESS_CONTROL_ENTRY_RECORD", id=uuid(5), principal="User:a", host="*"))
+    driven.add(record("DELEGATION_TOKEN_RECORD", tokenId="t", owner="User:a"))
+    driven.lose()
+    driven.lead()
+    assert driven.controller.committed.controllers
+    assert driven.partition(topic).directories == (uuid(501),)
+    assert update(driven, 7, SAFE - 1).results[0].error_code == -778
+    assert update(driven, 7, UNSAFE - 1).results[0].error_code == 0
+    state = driven.controller.committed
+    assert (state.level, dict(state.controllers)) == (7, {})
+    assert state.brokers[1].log_dirs == ()
+    assert driven.partition(topic).directories == ("A" * 22,)
+    after = driven.snapshots[-1]
+    assert [(one.type, one.version) for one in content(after)] == [
+        ("FEATURE_LEVEL_RECORD", 0),
+        ("REGISTER_BROKER_RECORD", 1),
+        ("TOPIC_RECORD", 0),
+        ("PARTITION_RECORD", 0),
+        ("ACCESS_CONTROL_ENTRY_RECORD", 0),
+    ]
+    follower = Driven(driven.settings)
+    follower.receive(SnapshotLoaded(after.snapshot, after.data))
+    found = follower.controller.committed
+    broker = found.brokers[1]._replace(offset=state.brokers[1].offset)
+    assert found._replace(brokers=found.brokers.set(1, broker)) == state
+
+
+def test_work_after_a_lossy_downgrade() -> None:
+    """The active controller goes on with the state that its followers have, too."""
+    driven = kip(level=19)
+    for broker_id in (1, 2):
+        driven.register(broker_id, features=BROKER_RANGES)
+        driven.heartbeat(broker_id)
+    topic = driven.create("a", (1, 2))
+    update(driven, 5, UNSAFE - 1)
+    driven.heartbeat(1, fence=True)
+    assert driven.records[-1].type == "FENCE_BROKER_RECORD"
+    assert driven.partition(topic).leader == 2
+    follower = Driven(driven.settings)
+    follower.log = driven.log
+    follower.commit()
+    assert follower.controller.committed == driven.controller.committed
+    assert [one.snapshot for one in follower.snapshots] == [
+        one.snapshot for one in driven.snapshots
+    ]
+
+
+@pytest.mark.rows("M-45")
+def test_a_majority_of_the_controllers() -> None:
+    """One that does not support the level, or is down, does not block it; two do."""
+    driven = kip(level=19, quorum=(1, 2, 3))
+    assert update(driven, 20, UP - 1).results[0].error_code == 95
+    driven.add(record("REGISTER_CONTROLLER_RECORD", **_controller(2, 21)))
+    driven.lose()
+    driven.lead()
+    assert update(driven, 20, UP - 1).results[0].error_code == 0
+
+
+def _controller(node_id: int, newest: int) -> dict[str, Any]:
+    feature = {"name": LEVEL, "minSupportedVersion": 1, "maxSupportedVersion": newest}
+    return {"controllerId": node_id, "incarnationId": uuid(node_id), "features": [feature]}
+
+
+@pytest.mark.rows("M-44", "M-46")
+@pytest.mark.parametrize("is_leader", [True, False])
+def test_a_controller_that_is_too_old(*, is_leader: bool) -> None:
+    """It may follow below its levels; a level above ends it, after it has resigned."""
+    driven = kip(level=19)
+    if not is_leader:
+        driven.lose()
+    end = driven.end
+    driven.add(record("FEATURE_LEVEL_RECORD", name=LEVEL, featureLevel=22))
+    assert isinstance(driven.effects[-1], Halt)
+    assert (Resign() in driven.effects) is is_leader
+    assert driven.controller.committed.offset == end
+    assert not driven.snapshots
+
+
+def test_a_snapshot_of_a_level_that_is_not_supported() -> None:
+    """A controller that loads it ends, too."""
+    snapshot = kip(level=19, snapshot_bytes=1).snapshots[-1]
+    for release, is_ended in (("3.9", False), ("3.6", True)):
+        driven = Driven(settings_of(release=release))
+        driven.receive(SnapshotLoaded(snapshot.snapshot, snapshot.data))
+        assert any(isinstance(one, Halt) for one in driven.effects) is is_ended
