@@ -32,6 +32,7 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     ControllerEvent,
     Halt,
     LostLeadership,
+    PeerVersions,
     Propose,
     Proposed,
     Register,
@@ -41,6 +42,7 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     Tick,
     WriteLog,
 )
+from featurewatch.reference.kraft.machines.controller.replay import ranges_of
 from featurewatch.reference.kraft.machines.controller.requests import (
     AllocateProducerIds,
     AlterPartition,
@@ -67,7 +69,7 @@ from featurewatch.reference.kraft.machines.controller.sessions import Sessions
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
 from featurewatch.reference.kraft.machines.controller.state import MetadataState
 from featurewatch.reference.kraft.machines.controller.work import Work
-from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.streams.types import FeatureLevel, FeatureName, SupportedRanges
 
 __all__ = ["ControllerSettings", "MetadataController"]
 
@@ -156,6 +158,7 @@ class MetadataController:
         self._committed = Committed(settings, self._out_append)
         self._elected: BecameLeader | None = None
         self._leadership: _Leadership | None = None
+        self._peers: dict[int, SupportedRanges] = {}
         self._tokens = 0
         self._register_ms = 0
         self._now_ms = 0
@@ -221,6 +224,8 @@ class MetadataController:
                 self._committed.load(event)
             case RequestReceived(request_id, request, version):
                 self._on_request(_Operation(request_id, request, version))
+            case PeerVersions(controller_id, features):
+                self._peers[controller_id] = ranges_of(features)
             case Tick():
                 self._on_tick()
 
@@ -313,6 +318,7 @@ class MetadataController:
                 self._random,
                 self._now_ms,
                 self._committed.kraft_version,
+                self._peers,
             )
             while leadership.queue and len(work.records) < MAX_BATCH_RECORDS:
                 is_alone = isinstance(leadership.queue[0].request, _ALONE)
