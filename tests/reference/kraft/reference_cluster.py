@@ -59,11 +59,19 @@ class ReferenceCluster:
         assert eventually(is_created, deadline_s), name
         return time.monotonic() - began
 
+    def partitions(self, name: str = TOPIC) -> dict[int, tuple[int, list[int], list[int]]]:
+        """The leader, the replicas and the ISR of each partition of a topic."""
+        found = self.admin.list_topics(name, timeout=30).topics[name].partitions
+        return {
+            number: (each.leader, sorted(each.replicas), sorted(each.isrs))
+            for number, each in found.items()
+        }
+
     def partitions_in_sync(self, name: str = TOPIC) -> bool:
         """Whether every partition of a topic has a leader and all replicas in its ISR."""
-        partitions = self.admin.list_topics(name, timeout=30).topics[name].partitions.values()
-        return len(partitions) == PARTITIONS and all(
-            each.leader > 0 and sorted(each.isrs) == sorted(each.replicas) for each in partitions
+        found = self.partitions(name)
+        return len(found) == PARTITIONS and all(
+            leader > 0 and isr == replicas for leader, replicas, isr in found.values()
         )
 
     def levels(self) -> dict[str, int]:

@@ -103,4 +103,4 @@ def test_a_broker_that_lags_loads_a_snapshot(cluster: ReferenceCluster) -> None:
     with broker.log.open("rb") as log:
         log.seek(told)
         assert b"Fetching snapshot OffsetAndEpoch" in log.read()
-    assert eventually(cluster.partitions_in_sync)
+    assert eventually(cluster.partitions_in_sync), cluster.partitions()
