@@ -113,7 +113,7 @@ class Work:
         brokers = [
             NodeId(int(name))
             for (kind, name), found in self.state.configs.items()
-            if kind == BROKER and name and MIN_INSYNC in found
+            if kind == BROKER and name.isdecimal() and MIN_INSYNC in found
         ]
         cluster = self.state.setting(BROKER, "", MIN_INSYNC) is not None
         return MinInsync(self.settings.min_insync_replicas, cluster, tuple(sorted(brokers)))
