@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -11,12 +11,13 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from featurewatch.admin import FeatureAdmin
+from featurewatch.admin import FeatureAdmin, FeatureUpdate
 from featurewatch.admin.blocking_client import blocking
 from featurewatch.stack.java.jars import Cache, Jars, java_command
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.specs import under_reference
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
 from tests.waiting import DEADLINE_S, eventually
 
 TOPIC: Final = "orders"
@@ -58,11 +59,19 @@ class ReferenceCluster:
         assert eventually(is_created, deadline_s), name
         return time.monotonic() - began
 
+    def partitions(self, name: str = TOPIC) -> dict[int, tuple[int, list[int], list[int]]]:
+        """The leader, the replicas and the ISR of each partition of a topic."""
+        found = self.admin.list_topics(name, timeout=30).topics[name].partitions
+        return {
+            number: (each.leader, sorted(each.replicas), sorted(each.isrs))
+            for number, each in found.items()
+        }
+
     def partitions_in_sync(self, name: str = TOPIC) -> bool:
         """Whether every partition of a topic has a leader and all replicas in its ISR."""
-        partitions = self.admin.list_topics(name, timeout=30).topics[name].partitions.values()
-        return len(partitions) == PARTITIONS and all(
-            each.leader > 0 and sorted(each.isrs) == sorted(each.replicas) for each in partitions
+        found = self.partitions(name)
+        return len(found) == PARTITIONS and all(
+            leader > 0 and isr == replicas for leader, replicas, isr in found.values()
         )
 
     def levels(self) -> dict[str, int]:
@@ -70,6 +79,13 @@ class ReferenceCluster:
         with blocking(FeatureAdmin.connect(self.servers)) as admin:
             found = admin.describe()
         return {str(name): int(level) for name, level in found.finalized.items()}
+
+    def upgrade(self, level: int) -> str:
+        """Raises metadata.version by our client; the text of a refusal, empty without one."""
+        update = FeatureUpdate(METADATA_VERSION, FeatureLevel(level))
+        with blocking(FeatureAdmin.connect(self.servers)) as admin:
+            result = admin.update([update])
+        return "; ".join(str(refused.text) for refused in result.refused)
 
     def kafka_features(self, *arguments: str, release: str = "4.3.1") -> str:
         """Runs Kafka's own tool through a broker; what it prints."""
@@ -108,8 +124,9 @@ def reference_cluster(
     references: int = 3,
     javas: int = 0,
     level: str | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Iterator[ReferenceCluster]:
     """Brokers of these releases under our controllers and perhaps Kafka's, ready for clients."""
-    spec = under_reference(releases, references, javas, level)
+    spec = under_reference(releases, references, javas, level, properties)
     with Cluster(spec, directory, cache=cache, temporary=True) as cluster:
         yield ReferenceCluster(cluster, cache)

@@ -2,10 +2,13 @@
 
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.node import KafkaNode
 from tests.reference.kraft.reference_cluster import (
     PARTITIONS,
     TOPIC,
@@ -65,3 +68,40 @@ def test_controllers_are_killed_and_levels_raised(
     assert traffic.errors == []
     assert traffic.order_errors() == []
     assert "Traceback" not in cluster.logs()
+
+
+@pytest.mark.nightly
+def test_both_kinds_of_controllers_in_one_quorum(stack_cache: Cache, tmp_path: Path) -> None:
+    """A broker works under ours and under Kafka's, each of which takes over from the other.
+
+    Who wins an election is partly chance, so leaders are deposed until both have led after another.
+    Afterwards each kind has the same records at the same offsets.
+    """
+    with reference_cluster(tmp_path, stack_cache, ["4.3.1"], references=1, javas=2) as found:
+        leaders = [found.cluster.leader()]
+        found.create_topic("topic-0", 1)
+        while not was_won_back(leaders) and len(leaders) < 14:
+            leader = leaders[-1]
+            leader.kill()
+            found.create_topic(f"topic-{len(leaders)}", 1)
+            leader.start()
+            leaders.append(found.cluster.leader())
+        assert was_won_back(leaders), leaders
+        topics = found.admin.list_topics(timeout=30).topics
+        assert {f"topic-{number}" for number in range(len(leaders))} <= set(topics)
+        for node in found.controllers:
+            node.stop()
+        ours, *kafkas = found.controllers
+        segment = f"{0:020}.log"
+        written = (ours.metadata_log / segment).read_bytes()
+        for other in kafkas:
+            theirs = (other.metadata_log / segment).read_bytes().rstrip(b"\0")
+            shared = min(len(written), len(theirs))
+            assert shared > 1000
+            assert written[:shared] == theirs[:shared]
+
+
+def was_won_back(leaders: list[KafkaNode]) -> bool:
+    """Whether ours has led after one of Kafka's, and one of Kafka's after ours."""
+    kinds = [one.spec.is_reference for one in leaders]
+    return {(True, False), (False, True)} <= {*pairwise(kinds)}

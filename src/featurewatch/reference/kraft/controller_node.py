@@ -28,6 +28,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRegistration,
     ControllerRequest,
     ControllerResponse,
+    DescribeClusterResponse,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.reference.kraft.machines.protocol import (
@@ -181,6 +182,9 @@ class ControllerNode:
                 self.raft.receive(effect)
             case Answer(request_id, response):
                 answer = self._waiting.get(request_id)
+                if isinstance(response, DescribeClusterResponse) and not response.error_code:
+                    # The machine of a follower does not know who leads.
+                    response = replace(response, controller_id=self.raft.voter.leader_id)
                 if answer is not None and not answer.done():  # else its connection has ended
                     answer.set_result(response)
             case Register(request):

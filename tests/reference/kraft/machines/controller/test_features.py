@@ -7,6 +7,7 @@ import pytest
 from featurewatch.reference.kraft.machines.batches import read_batches
 from featurewatch.reference.kraft.machines.controller.protocol import (
     Halt,
+    PeerVersions,
     Resign,
     SnapshotLoaded,
     SnapshotTaken,
@@ -259,17 +260,30 @@ def test_work_after_a_lossy_downgrade() -> None:
 @pytest.mark.rows("M-45")
 def test_a_majority_of_the_controllers() -> None:
     """One that does not support the level, or is down, does not block it; two do."""
+    for first in (5, 19):
+        driven = kip(level=first, quorum=(1, 2, 3))
+        driven.receive(PeerVersions(3, (Feature(LEVEL, 1, first),)))
+        assert update(driven, first + 1, UP - 1).results[0].error_code == 95
+        driven.receive(PeerVersions(2, BROKER_RANGES))
+        assert update(driven, first + 1, UP - 1).results[0].error_code == 0
+
+
+def test_a_registration_counts_more_than_an_answer() -> None:
+    """What the log says of a controller is known to every leader."""
     driven = kip(level=19, quorum=(1, 2, 3))
-    assert update(driven, 20, UP - 1).results[0].error_code == 95
-    driven.add(record("REGISTER_CONTROLLER_RECORD", **_controller(2, 21)))
+    feature = {"name": LEVEL, "minSupportedVersion": 1, "maxSupportedVersion": 19}
+    driven.add(
+        record(
+            "REGISTER_CONTROLLER_RECORD",
+            controllerId=2,
+            incarnationId=uuid(2),
+            features=[feature],
+        )
+    )
     driven.lose()
     driven.lead()
-    assert update(driven, 20, UP - 1).results[0].error_code == 0
-
-
-def _controller(node_id: int, newest: int) -> dict[str, Any]:
-    feature = {"name": LEVEL, "minSupportedVersion": 1, "maxSupportedVersion": newest}
-    return {"controllerId": node_id, "incarnationId": uuid(node_id), "features": [feature]}
+    driven.receive(PeerVersions(2, BROKER_RANGES))
+    assert update(driven, 20, UP - 1).results[0].error_code == 95
 
 
 @pytest.mark.rows("M-44", "M-46")

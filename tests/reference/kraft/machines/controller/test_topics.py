@@ -72,7 +72,7 @@ def test_creation() -> None:
         (CreatableTopic("a", 0, 1), 37, "invalid non-positive value"),
         (CreatableTopic("a", -2, 1), 37, "invalid non-positive value"),
         (CreatableTopic("a", 1, 0), 38, "must be larger than 0"),
-        (CreatableTopic("a", 20_000, 1), 37, "above the maximum"),
+        (CreatableTopic("a", 20_000, 1), 44, "excessively large batch"),
         (CreatableTopic("a", configs=(CreatableTopicConfig("b", None),)), 40, "Null value"),
         (given((1, 1)), 39, "includes the broker 1 more than once"),
         (given((1, 9)), 39, "no such broker is registered"),
@@ -102,6 +102,14 @@ def test_a_refused_creation(topic: CreatableTopic, error: int, text: str) -> Non
     assert text in (refused.error_message or "")
     assert other.error_code == 0
     assert sorted(driven.controller.committed.ids) == ["known", "other", "x.y"]
+
+
+def test_the_size_of_a_request() -> None:
+    """All topics of a request together lead to ten thousand records at most."""
+    driven = three()
+    topics = tuple(CreatableTopic(name, 6_000, 1) for name in ("a", "b"))
+    results = driven.ask(CreateTopics(topics)).topics
+    assert [one.error_code for one in results] == [0, 44]
 
 
 def test_duplicates() -> None:
@@ -169,7 +177,7 @@ def test_more_partitions() -> None:
         (CreatePartitionsTopic("b", 2), 3),
         (CreatePartitionsTopic("a", 1), 37),
         (CreatePartitionsTopic("a", 0), 37),
-        (CreatePartitionsTopic("a", 1 << 31), 37),
+        (CreatePartitionsTopic("a", 1 << 31), 44),
         (CreatePartitionsTopic("a", 3, ((1, 2),)), 39),
         (CreatePartitionsTopic("a", 2, ((1,),)), 39),
         (CreatePartitionsTopic("a", 2, ((8, 9),)), 39),

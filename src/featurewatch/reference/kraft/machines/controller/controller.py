@@ -7,13 +7,12 @@ leadership is lost, the state ahead is dropped, and whoever waits is told to loo
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from featurewatch.controller.kraft import rules_of
-from featurewatch.reference.kraft.machines.controller import configs, isr, nodes, topics
+from featurewatch.reference.kraft.machines.controller import nodes
 from featurewatch.reference.kraft.machines.controller.committed import Committed
 from featurewatch.reference.kraft.machines.controller.errors import (
     MISMATCHED_ENDPOINT_TYPE,
@@ -21,9 +20,14 @@ from featurewatch.reference.kraft.machines.controller.errors import (
     NOT_CONTROLLER,
     failed,
 )
-from featurewatch.reference.kraft.machines.controller.features import bootstrap, update_features
 from featurewatch.reference.kraft.machines.controller.gates import gates_of
-from featurewatch.reference.kraft.machines.controller.partitions import balance
+from featurewatch.reference.kraft.machines.controller.operations import (
+    UNNUMBERED,
+    Balance,
+    Bootstrap,
+    FenceStale,
+    Operation,
+)
 from featurewatch.reference.kraft.machines.controller.protocol import (
     Answer,
     Applied,
@@ -32,6 +36,7 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     ControllerEvent,
     Halt,
     LostLeadership,
+    PeerVersions,
     Propose,
     Proposed,
     Register,
@@ -41,85 +46,26 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     Tick,
     WriteLog,
 )
+from featurewatch.reference.kraft.machines.controller.replay import ranges_of
 from featurewatch.reference.kraft.machines.controller.requests import (
-    AllocateProducerIds,
-    AlterPartition,
-    AssignReplicasToDirs,
-    BrokerHeartbeat,
-    BrokerRegistration,
     ControllerRegistration,
     ControllerRequest,
-    ControllerResponse,
-    CreatePartitions,
-    CreateTopics,
-    DeleteTopics,
     DescribeCluster,
     DescribeClusterBroker,
     DescribeClusterResponse,
-    ElectLeaders,
     Feature,
-    IncrementalAlterConfigs,
-    UnregisterBroker,
-    UnregisterController,
-    UpdateFeatures,
 )
 from featurewatch.reference.kraft.machines.controller.sessions import Sessions
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
 from featurewatch.reference.kraft.machines.controller.state import MetadataState
 from featurewatch.reference.kraft.machines.controller.work import Work
-from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.streams.types import FeatureLevel, FeatureName, SupportedRanges
 
 __all__ = ["ControllerSettings", "MetadataController"]
 
 MAX_BATCH_RECORDS: Final = 10_000
 """A batch takes no further request when it has this many records (``MAX_RECORDS_PER_BATCH``)."""
 _CONTROLLERS: Final = 2
-_PER_BALANCE: Final = 1_000
-_UNNUMBERED: Final = -1
-"""The request id of the controller's own operations, which nobody waits for."""
-
-
-class _Bootstrap:
-    """Writes the first levels, or ends a transaction of an earlier leader."""
-
-
-class _FenceStale:
-    """Fences the brokers whose sessions have ended."""
-
-
-class _Balance:
-    """Moves leaders to preferred replicas."""
-
-
-_Handler = Callable[[Work, Any, int], ControllerResponse | None]
-_HANDLERS: Final[dict[type, _Handler]] = {
-    BrokerRegistration: lambda work, it, _: nodes.register_broker(work, it),
-    BrokerHeartbeat: lambda work, it, _: nodes.heartbeat(work, it),
-    UnregisterBroker: lambda work, it, _: nodes.unregister_broker(work, it),
-    UnregisterController: lambda work, it, _: nodes.unregister_controller(work, it),
-    ControllerRegistration: lambda work, it, _: nodes.register_controller(work, it),
-    UpdateFeatures: update_features,
-    CreateTopics: lambda work, it, _: topics.create_topics(work, it),
-    DeleteTopics: lambda work, it, _: topics.delete_topics(work, it),
-    CreatePartitions: lambda work, it, _: topics.create_partitions(work, it),
-    AlterPartition: lambda work, it, _: isr.alter_partition(work, it),
-    AssignReplicasToDirs: lambda work, it, _: isr.assign_directories(work, it),
-    ElectLeaders: lambda work, it, _: isr.elect_leaders(work, it),
-    AllocateProducerIds: lambda work, it, _: configs.allocate_producer_ids(work, it),
-    IncrementalAlterConfigs: lambda work, it, _: configs.alter_configs(work, it),
-    _Bootstrap: lambda work, _, __: bootstrap(work),
-    _FenceStale: lambda work, _, __: nodes.fence_stale(work),
-    _Balance: lambda work, _, __: balance(work, _PER_BALANCE),
-}
-_ALONE: Final = (UpdateFeatures, _Bootstrap)
-"""Are alone in their batch, so that a snapshot fits before and after it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    request_id: int
-    request: Any
-    version: int = 0
 
 
 @dataclass(slots=True)
@@ -129,7 +75,7 @@ class _Group:
     token: int
     before: MetadataState
     last_offset: int
-    operations: list[_Operation]
+    operations: list[Operation]
     answers: list[Answer]
 
 
@@ -141,7 +87,7 @@ class _Leadership:
     state: MetadataState
     sessions: Sessions
     balance_ms: int
-    queue: deque[_Operation] = field(default_factory=deque)
+    queue: deque[Operation] = field(default_factory=deque)
     proposed: _Group | None = None
     appended: deque[_Group] = field(default_factory=deque)
 
@@ -156,6 +102,7 @@ class MetadataController:
         self._committed = Committed(settings, self._out_append)
         self._elected: BecameLeader | None = None
         self._leadership: _Leadership | None = None
+        self._peers: dict[int, SupportedRanges] = {}
         self._tokens = 0
         self._register_ms = 0
         self._now_ms = 0
@@ -220,7 +167,9 @@ class MetadataController:
             case SnapshotLoaded():
                 self._committed.load(event)
             case RequestReceived(request_id, request, version):
-                self._on_request(_Operation(request_id, request, version))
+                self._on_request(Operation(request_id, request, version))
+            case PeerVersions(controller_id, features):
+                self._peers[controller_id] = ranges_of(features)
             case Tick():
                 self._on_tick()
 
@@ -242,7 +191,7 @@ class MetadataController:
         balance_ms = self._now_ms + self.settings.leader_imbalance_check_ms
         self._leadership = _Leadership(elected.epoch, state, sessions, balance_ms)
         self._log(f"is the active controller of epoch {elected.epoch}")
-        self._leadership.queue.append(_Operation(_UNNUMBERED, _Bootstrap()))
+        self._leadership.queue.append(Operation(UNNUMBERED, Bootstrap()))
 
     def _lacks_level(self, state: MetadataState) -> bool:
         is_released = self.settings.form is Form.RELEASED
@@ -270,12 +219,12 @@ class MetadataController:
         groups = [*leadership.appended, *([leadership.proposed] if leadership.proposed else [])]
         waiting = [one for group in groups for one in group.operations]
         for one in (*waiting, *leadership.queue):
-            if one.request_id != _UNNUMBERED:
+            if one.request_id != UNNUMBERED:
                 self._out.append(Answer(one.request_id, failed(one.request, NOT_CONTROLLER)))
 
     # -- requests ----------------------------------------------------------------------------------
 
-    def _on_request(self, operation: _Operation) -> None:
+    def _on_request(self, operation: Operation) -> None:
         request: ControllerRequest = operation.request
         if isinstance(request, DescribeCluster):
             self._out.append(Answer(operation.request_id, self._describe(request)))
@@ -305,7 +254,7 @@ class MetadataController:
         """Decides the waiting operations, until there is a batch for which it must wait."""
         leadership = self._leadership
         while leadership is not None and leadership.queue and leadership.proposed is None:
-            before, taken, answers = leadership.state, list[_Operation](), list[Answer]()
+            before, taken, answers = leadership.state, list[Operation](), list[Answer]()
             work = Work(
                 self.settings,
                 before,
@@ -313,15 +262,16 @@ class MetadataController:
                 self._random,
                 self._now_ms,
                 self._committed.kraft_version,
+                self._peers,
             )
             while leadership.queue and len(work.records) < MAX_BATCH_RECORDS:
-                is_alone = isinstance(leadership.queue[0].request, _ALONE)
+                is_alone = leadership.queue[0].is_alone
                 if is_alone and work.records:
                     break
                 one = leadership.queue.popleft()
-                response = _HANDLERS[type(one.request)](work, one.request, one.version)
+                response = one.run(work)
                 taken.append(one)
-                if one.request_id != _UNNUMBERED and response is not None:
+                if one.request_id != UNNUMBERED and response is not None:
                     answers.append(Answer(one.request_id, response))
                 if is_alone and work.records:
                     break
@@ -374,10 +324,10 @@ class MetadataController:
             return
         brokers = leadership.state.brokers.values()
         if any(not one.fenced and not leadership.sessions.is_valid(one, now_ms) for one in brokers):
-            leadership.queue.append(_Operation(_UNNUMBERED, _FenceStale()))
+            leadership.queue.append(Operation(UNNUMBERED, FenceStale()))
         if now_ms >= leadership.balance_ms:
             leadership.balance_ms = now_ms + self.settings.leader_imbalance_check_ms
-            leadership.queue.append(_Operation(_UNNUMBERED, _Balance()))
+            leadership.queue.append(Operation(UNNUMBERED, Balance()))
 
     def _register(self) -> None:
         """Registers this controller, where the log does not have it as it is (KIP-919)."""
@@ -389,7 +339,7 @@ class MetadataController:
             return
         self._register_ms = self._now_ms + self.settings.register_retry_ms
         if self._leadership is not None:
-            self._leadership.queue.append(_Operation(_UNNUMBERED, mine))
+            self._leadership.queue.append(Operation(UNNUMBERED, mine))
         elif self._committed.is_whole:
             self._out.append(Register(mine))
 

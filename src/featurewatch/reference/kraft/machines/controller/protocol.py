@@ -11,6 +11,8 @@ order. It works above a `Voter` of the same process; a shell guarantees:
   the snapshot at the start of the log when the process starts (`feed.unapplied` has these events).
 - Each `RequestReceived` gets one `Answer` with its ``request_id``: when its records are committed,
   or with NOT_CONTROLLER when the leadership was lost first. ``request_id`` is never used twice.
+- `PeerVersions` comes for other controllers that answer ApiVersions, again when their answer
+  changes. Only the form of KIP-778 needs it, below the level at which controllers register.
 - `Tick` comes several times a second; sessions expire only then. ``now_ms`` never goes back.
 - `Register` is sent to the active controller, where one is known; its answer is of no interest,
   because the controller repeats it until its registration is committed.
@@ -24,6 +26,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRegistration,
     ControllerRequest,
     ControllerResponse,
+    Feature,
 )
 from featurewatch.reference.kraft.machines.protocol import (
     BecameLeader,
@@ -46,6 +49,7 @@ __all__ = [
     "ControllerEvent",
     "Halt",
     "LostLeadership",
+    "PeerVersions",
     "Propose",
     "Proposed",
     "Register",
@@ -83,8 +87,23 @@ class SnapshotLoaded:
     data: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class PeerVersions:
+    """What another controller supports, by its answer to ApiVersions."""
+
+    controller_id: int
+    features: tuple[Feature, ...]
+
+
 ControllerEvent = (
-    BecameLeader | LostLeadership | Proposed | Applied | SnapshotLoaded | RequestReceived | Tick
+    BecameLeader
+    | LostLeadership
+    | Proposed
+    | Applied
+    | SnapshotLoaded
+    | RequestReceived
+    | PeerVersions
+    | Tick
 )
 
 

@@ -1,5 +1,6 @@
 """Topics are created, get more partitions, and are deleted (``ReplicationControlManager``)."""
 
+from collections import Counter
 from uuid import UUID
 
 from featurewatch.controller.partitions.placement import PlacementError
@@ -13,6 +14,7 @@ from featurewatch.reference.kraft.machines.controller.errors import (
     INVALID_REPLICATION_FACTOR,
     INVALID_REQUEST,
     INVALID_TOPIC_EXCEPTION,
+    POLICY_VIOLATION,
     TOPIC_ALREADY_EXISTS,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -43,8 +45,8 @@ from featurewatch.reference.kraft.machines.controller.work import Work
 from featurewatch.reference.kraft.machines.replicas import text_of as id_text
 from featurewatch.reference.kraft.machines.requests import METADATA_TOPIC
 
-MAX_NEW_PARTITIONS = 10_000
-"""Of one request (``MAX_PARTITIONS_PER_BATCH``); Kafka's limit of records is as large."""
+MAX_RECORDS = 10_000
+"""Records that one request may lead to (``MAX_RECORDS_PER_USER_OP``)."""
 _DYNAMIC_TOPIC_CONFIG = 1
 
 
@@ -62,13 +64,14 @@ class RefusedError(Exception):
 def create_topics(work: Work, request: CreateTopics) -> CreateTopicsResponse:
     """Creates each topic that can be created; with ``validate_only`` it only looks."""
     before, count = work.state, len(work.records)
-    names = [topic.name for topic in request.topics]
+    names = Counter(topic.name for topic in request.topics)
     results: list[CreatableTopicResult] = []
     for topic in request.topics:
         state, written = work.state, len(work.records)
         try:
-            if names.count(topic.name) > 1:
+            if names[topic.name] > 1:
                 raise RefusedError(INVALID_REQUEST, "Duplicate topic name.")
+            _check_size(written - count + max(topic.num_partitions, len(topic.assignments)))
             results.append(_create(work, topic))
         except RefusedError as refusal:
             work.undo(state, written)
@@ -80,6 +83,13 @@ def create_topics(work: Work, request: CreateTopics) -> CreateTopicsResponse:
     if request.validate_only:
         work.undo(before, count)
     return CreateTopicsResponse(tuple(results))
+
+
+def _check_size(records: int) -> None:
+    """Refuses what would make a request too long (``BoundedListTooLongException``)."""
+    if records > MAX_RECORDS:
+        text = "Unable to perform excessively large batch operation."
+        raise RefusedError(POLICY_VIOLATION, text)
 
 
 def _create(work: Work, topic: CreatableTopic) -> CreatableTopicResult:
@@ -184,12 +194,6 @@ def _placed(work: Work, topic: CreatableTopic) -> list[tuple[int, ...]]:
 
 def _place(work: Work, first: int, count: int, factor: int) -> list[tuple[int, ...]]:
     """Replicas for partitions that follow ``first`` others; only those after it are returned."""
-    if count > MAX_NEW_PARTITIONS:
-        raise RefusedError(
-            INVALID_PARTITIONS,
-            f"Number of partitions {count} is above the maximum of {MAX_NEW_PARTITIONS} for one"
-            " request.",
-        )
     brokers = [
         UsableBroker(one.id, one.rack, one.fenced)
         for one in work.state.brokers.values()
@@ -222,13 +226,14 @@ def _add_partition(work: Work, topic_id: str, index: int, replicas: tuple[int, .
 def create_partitions(work: Work, request: CreatePartitions) -> CreatePartitionsResponse:
     """Adds partitions to each topic for which that is possible."""
     before, count = work.state, len(work.records)
-    names = [topic.name for topic in request.topics]
+    names = Counter(topic.name for topic in request.topics)
     results: list[CreatePartitionsTopicResult] = []
     for topic in request.topics:
         state, written = work.state, len(work.records)
         try:
-            if names.count(topic.name) > 1:
+            if names[topic.name] > 1:
                 raise RefusedError(INVALID_REQUEST, "Duplicate topic name.")
+            _check_size(written - count + topic.count)
             _extend(work, topic)
             results.append(CreatePartitionsTopicResult(topic.name))
         except RefusedError as refusal:
@@ -285,9 +290,10 @@ def _extend(work: Work, request: CreatePartitionsTopic) -> None:
 def delete_topics(work: Work, request: DeleteTopics) -> DeleteTopicsResponse:
     """Deletes each topic that is named or given by id once, and exists."""
     results: list[DeletableTopicResult] = []
+    named = Counter(request.topics)
     for one in request.topics:
         try:
-            results.append(_delete(work, request, one))
+            results.append(_delete(work, one, named[one]))
         except RefusedError as refusal:
             results.append(
                 DeletableTopicResult(one.name, one.topic_id, refusal.error, refusal.text)
@@ -295,14 +301,14 @@ def delete_topics(work: Work, request: DeleteTopics) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(tuple(results))
 
 
-def _delete(work: Work, request: DeleteTopics, one: DeleteTopicState) -> DeletableTopicResult:
+def _delete(work: Work, one: DeleteTopicState, times: int) -> DeletableTopicResult:
     name, topic_id = one
     if name is None and topic_id == NO_UUID:
         raise RefusedError(INVALID_REQUEST, "Neither topic name nor id were specified.")
     if name is not None and topic_id != NO_UUID:
         text = "You may not specify both topic name and topic id."
         raise RefusedError(INVALID_REQUEST, text)
-    if request.topics.count(one) > 1:
+    if times > 1:
         what = "id" if name is None else "name"
         raise RefusedError(INVALID_REQUEST, f"Duplicate topic {what}.")
     if name is not None:

@@ -1,6 +1,8 @@
 """What decisions share: the state that they see, and the records that they write."""
 
+from collections.abc import Mapping
 from random import Random
+from types import MappingProxyType
 
 from featurewatch.controller.kraft import (
     ControllerState,
@@ -11,10 +13,10 @@ from featurewatch.controller.kraft.state import KRAFT_VERSION_0, MinInsync, ZkMi
 from featurewatch.reference.kraft.machines.controller.gates import Gates, gates_of
 from featurewatch.reference.kraft.machines.controller.records import Record, record
 from featurewatch.reference.kraft.machines.controller.sessions import Sessions
-from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings
+from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
 from featurewatch.reference.kraft.machines.controller.snapshots import apply_in_form
 from featurewatch.reference.kraft.machines.controller.state import BROKER, MetadataState
-from featurewatch.streams.types import FeatureLevel, NodeId
+from featurewatch.streams.types import FeatureLevel, NodeId, SupportedRanges
 
 MIN_INSYNC = "min.insync.replicas"
 
@@ -33,6 +35,7 @@ class Work:
         random: Random,
         now_ms: int,
         kraft_version: FeatureLevel = KRAFT_VERSION_0,
+        peers: Mapping[int, SupportedRanges] = MappingProxyType({}),
     ) -> None:
         self.settings = settings
         self.state = state
@@ -43,6 +46,7 @@ class Work:
         self.lines: list[str] = []
         """What the log of the process should say."""
         self._kraft_version = kraft_version
+        self._peers = peers
 
     @property
     def gates(self) -> Gates:
@@ -88,10 +92,7 @@ class Work:
                 )
                 for one in brokers
             ),
-            tuple(
-                RegisteredController(NodeId(one.id), one.ranges)
-                for _, one in sorted(state.controllers.items())
-            ),
+            self._controllers(),
             () if self._kraft_version else tuple(NodeId(voter) for voter in settings.quorum),
             settings.cluster_id,
             self._kraft_version,
@@ -101,11 +102,18 @@ class Work:
             java=settings.java,
         )
 
+    def _controllers(self) -> tuple[RegisteredController, ...]:
+        """The registered controllers; for KIP-778, which has no registration, known ones too."""
+        found = {one.id: one.ranges for one in self.state.controllers.values()}
+        if self.settings.form is Form.KIP_778:
+            found = {**self._peers, **found}
+        return tuple(RegisteredController(NodeId(one), found[one]) for one in sorted(found))
+
     def _min_insync(self) -> MinInsync:
         brokers = [
             NodeId(int(name))
             for (kind, name), found in self.state.configs.items()
-            if kind == BROKER and name and MIN_INSYNC in found
+            if kind == BROKER and name.isdecimal() and MIN_INSYNC in found
         ]
         cluster = self.state.setting(BROKER, "", MIN_INSYNC) is not None
         return MinInsync(self.settings.min_insync_replicas, cluster, tuple(sorted(brokers)))
