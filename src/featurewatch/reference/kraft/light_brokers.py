@@ -141,8 +141,10 @@ class LightBrokerHost:
             first.form, self._features, self._receive, host=listener[0], port=listener[1]
         )
         name = f"broker-{first.broker_id}"
-        self._fetcher = Peers(name, REQUEST_TIMEOUT_S)
-        self._peers = [Peers(name, REQUEST_TIMEOUT_S) for _ in range(CONNECTIONS)]
+        is_kip_778 = first.form is Form.KIP_778
+        self._fetcher, *self._peers = (
+            Peers(name, REQUEST_TIMEOUT_S, is_kip_778=is_kip_778) for _ in range(CONNECTIONS + 1)
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self.halted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The reason for which the process must end."""

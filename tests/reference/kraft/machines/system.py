@@ -38,7 +38,6 @@ from featurewatch.reference.kraft.machines.controller.controller import (
     ControllerSettings,
     MetadataController,
 )
-from featurewatch.reference.kraft.machines.controller.feed import unapplied
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRequest,
     FeatureUpdate,
@@ -176,10 +175,20 @@ class Controller:
                 case BecameLeader() | LostLeadership() | Proposed():
                     self.to_metadata(effect)
                 case Committed() | InstallSnapshot():
-                    for event_ in unapplied(self.voter.log, self.metadata.position):
-                        self.to_metadata(event_)
+                    self._catch_up()
                 case Halt(reason):
                     self.halted = reason
+
+    def _catch_up(self) -> None:
+        """Gives the metadata controller what is committed and not yet applied."""
+        log = self.voter.log
+        if self.metadata.position < log.start.offset:
+            loaded = metadata.SnapshotLoaded(log.start, log.snapshots[log.start])
+            self.to_metadata(loaded)
+        position, end = self.metadata.position, log.high_watermark
+        new = tuple(it for it in log.batches if it.base >= position and it.last < end)
+        if new:
+            self.to_metadata(metadata.Applied(end, new))
 
     def _answered(self, number: int) -> Callable[[RaftAnswer | None], None]:
         return lambda answer: self.to_voter(AnswerReceived(number, answer))

@@ -48,11 +48,12 @@ class Peers:
     """Up to three connections to each replica: for Fetches, for elections, for its controller.
 
     A replica answers the requests of one connection in order, so a held Fetch would hold up an
-    election.
+    election. ``is_kip_778``: their ApiVersions are those of KIP-778, as in `Connection`.
     """
 
-    def __init__(self, client_id: str, timeout_s: float) -> None:
+    def __init__(self, client_id: str, timeout_s: float, *, is_kip_778: bool = False) -> None:
         self._client_id = client_id
+        self._is_kip_778 = is_kip_778
         self._timeout_s = timeout_s
         self._connections: dict[_Place, Connection] = {}
         self._locks: dict[_Place, asyncio.Lock] = {}
@@ -119,6 +120,7 @@ class Peers:
             Address(endpoint.host, endpoint.port),
             timeout_s=self._timeout_s,
             client_id=self._client_id,
+            is_kip_778=self._is_kip_778,
         )
 
     async def close(self) -> None:

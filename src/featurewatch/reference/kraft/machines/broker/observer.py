@@ -5,10 +5,13 @@ and needs no disk: what is flushed is flushed at once. A snapshot of the loader 
 before it, and one of the leader that is torn makes the observer begin again without a log.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
+from featurewatch.reference.kraft.machines.batches import Batch
 from featurewatch.reference.kraft.machines.broker.loader import (
     Loader,
     LoaderEffect,
@@ -136,7 +139,7 @@ class Observer:
     def _apply(self, offset: int, now_ms: int) -> None:
         log, start = self._voter.log, self.loader.next_offset
         if self._restart_ms is None and log.start.offset <= start < offset:
-            batches = log.between(start, offset)
+            batches = _between(log.batches, start, offset)
             self._load(self.loader.apply(batches, max(self._high_watermark, offset)), now_ms)
 
     def _load(self, effects: list[LoaderEffect], now_ms: int) -> None:
@@ -150,3 +153,9 @@ class Observer:
                     self._restart_ms = now_ms + RETRY_MS
                 case _:
                     pass
+
+
+def _between(batches: Sequence[Batch], start: int, end: int) -> Sequence[Batch]:
+    """The batches that reach beyond one offset and end before another."""
+    first = bisect_right(batches, start, key=lambda batch: batch.last + 1)
+    return batches[first : bisect_right(batches, end, key=lambda batch: batch.last + 1)]
