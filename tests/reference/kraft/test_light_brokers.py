@@ -7,6 +7,8 @@ from pathlib import Path
 from random import Random
 from uuid import uuid4
 
+import pytest
+
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, open_connection
 from featurewatch.reference.kraft.controller_node import ControllerNode
@@ -68,6 +70,7 @@ async def _client(host: LightBrokerHost) -> Connection:
     return await open_connection(place, timeout_s=DEADLINE_S, is_kip_778=True)
 
 
+@pytest.mark.form("document")
 async def test_light_brokers_follow_a_level_and_shut_down(tmp_path: Path) -> None:
     """They register and are unfenced; a new level closes the connections of their clients, who then
     see versions of that level (M-50); a shutdown is a controlled one."""

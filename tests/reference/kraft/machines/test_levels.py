@@ -104,6 +104,7 @@ def test_a_lossless_downgrade_changes_no_record() -> None:
 REGISTERED: Final = {"brokerId": 1, "fenced": False, "rack": None}
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize(
     ("record", "level", "expected", "losses"),
     [
@@ -167,6 +168,7 @@ def test_a_record_is_rewritten_for_a_level(
     assert (found.records[1:], found.losses) == ((expected,), losses)
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize(
     ("name", "since"),
     [

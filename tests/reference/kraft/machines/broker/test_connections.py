@@ -189,6 +189,7 @@ def test_a_hostile_answer_of_a_peer_enables_nothing(versions: dict[str, tuple[in
     assert connections.usable_with(2) == {}
 
 
+@pytest.mark.form("document")
 def test_finalized_features_of_the_document_have_no_minimum_in_version_4() -> None:
     """Version 3 alone has one (M-10)."""
     levels = {"metadata.version": 8, "group.version": 1}

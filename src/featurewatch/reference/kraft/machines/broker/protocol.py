@@ -9,7 +9,7 @@ order. A shell guarantees:
 - `Tick` comes many times a second; timeouts expire only then. ``now_ms`` never goes back.
 - `Published` comes for each image that changes the level or the broker's registration, and for the
   first one after a `LevelUnsupported`. `Applied` is set before the event that follows from it.
-- After `End` the machine gets no more events and the broker is gone.
+- After `End` the machine gets no more events and the broker has ended.
 """
 
 from dataclasses import dataclass
