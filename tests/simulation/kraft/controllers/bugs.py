@@ -61,7 +61,7 @@ def _without_producer_ids(state: Any, release: str) -> Any:
 
 
 def _fences_alone(work: Any, broker: Any) -> None:
-    """Fences a broker that goes on leading."""
+    """Fences a broker that still leads."""
     before = partitions.remove_broker
     partitions.remove_broker = lambda *_: None
     try:
@@ -94,18 +94,18 @@ BUGS: dict[str, tuple[list[tuple[Any, str, Callable[..., Any]]], int]] = {
     ),
     "a lost leadership answers as if it was kept": (
         [(MetadataController, "_drop", _answers_when_lost)],
-        0,
+        1,
     ),
     "a voter appends what an old leadership decided": (
         [(Voter, "_on_propose", _appends_anything)],
-        0,
+        4,
     ),
     "uncommitted state survives the leadership": (
         [
             (MetadataController, "_drop", _keeps_its_state),
             (MetadataController, "_activate", _activates_with_kept),
         ],
-        0,
+        6,
     ),
     "a leader decides before it has applied its log": (
         [(MetadataController, "_activate", _activates_early)],
@@ -113,10 +113,10 @@ BUGS: dict[str, tuple[list[tuple[Any, str, Callable[..., Any]]], int]] = {
     ),
     "a snapshot lacks the producer ids": (
         [(snapshots, "state_records", _without_producer_ids)],
-        0,
+        1,
     ),
-    "a fenced broker leads on": ([(nodes, "fence", _fences_alone)], 0),
-    "a level that is not supported is applied": ([(Committed, "_check", _nothing)], 1),
+    "a fenced broker leads on": ([(nodes, "fence", _fences_alone)], 5),
+    "a level that is not supported is applied": ([(Committed, "_check", _nothing)], 7),
     "a downgrade forgets to rewrite the state": (
         [(snapshots, "rewritten", _unchanged)],
         1,

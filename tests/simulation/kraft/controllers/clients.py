@@ -8,6 +8,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     AllocateProducerIds,
     AlterPartition,
     AlterPartitionData,
+    AlterPartitionReassignments,
     AlterPartitionTopic,
     BrokerHeartbeat,
     BrokerHeartbeatResponse,
@@ -23,6 +24,8 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     Feature,
     FeatureUpdate,
     Listener,
+    ReassignablePartition,
+    ReassignableTopic,
     UnregisterBroker,
     UpdateFeatures,
 )
@@ -100,8 +103,12 @@ def administration(random: Random, levels: tuple[int, int], *, is_kip: bool) -> 
     chance, name = random.random(), f"topic-{random.randint(0, 5)}"
     if chance < 0.45:
         return CreateTopics((CreatableTopic(name, random.randint(1, 3), random.randint(1, 3)),))
-    if chance < 0.6:
+    if chance < 0.55:
         return DeleteTopics((DeleteTopicState(name),))
+    if chance < 0.65:
+        replicas = tuple(random.sample((1, 2, 3), random.randint(1, 3)))
+        moved = ReassignablePartition(0, random.choice((replicas, replicas, None)))
+        return AlterPartitionReassignments((ReassignableTopic(name, (moved,)),))
     if chance < 0.95:
         kind = random.choice((0, 1, 2) if is_kip else (1, 2))
         level = random.randint(*levels)

@@ -6,7 +6,7 @@ from tests.plugins.nightly import case_seeds
 from tests.simulation.kraft.controllers.__main__ import run
 from tests.simulation.kraft.controllers.bugs import BUGS
 
-SEEDS = case_seeds(30)
+SEEDS = case_seeds(40)
 
 
 def test_histories() -> None:

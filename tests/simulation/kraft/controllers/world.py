@@ -12,14 +12,15 @@ from featurewatch.reference.kraft.machines.controller.controller import (
     ControllerSettings,
     MetadataController,
 )
-from featurewatch.reference.kraft.machines.controller.feed import unapplied
 from featurewatch.reference.kraft.machines.controller.protocol import (
     Answer,
+    Applied,
     ControllerEffect,
     ControllerEvent,
     PeerVersions,
     Register,
     RequestReceived,
+    SnapshotLoaded,
 )
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRequest,
@@ -140,8 +141,14 @@ class ControllerWorld(World):
                 pass
 
     def _apply(self, process: Process) -> None:
-        for event in unapplied(process.voter.log, self._controller(process).position):
-            self._control(process, event)
+        """Gives a controller what is committed and not yet applied."""
+        log, controller = process.voter.log, self._controller(process)
+        if controller.position < log.start.offset:
+            self._control(process, SnapshotLoaded(log.start, log.snapshots[log.start]))
+        position, end = controller.position, log.high_watermark
+        new = [batch for batch in log.batches if position <= batch.base and batch.last < end]
+        if new:
+            self._control(process, Applied(end, tuple(new)))
 
     def _control(self, process: Process, event: ControllerEvent) -> None:
         """Gives a controller an event; effects are performed in order, those of one event first."""

@@ -134,10 +134,6 @@ class Log:
             size += len(batch.data)
         return b"".join(parts)
 
-    def between(self, start: int, end: int) -> tuple[Batch, ...]:
-        """The batches from an offset on that end before another; ``start`` begins one."""
-        return tuple(self.batches[self._index(start) : self._index(end)])
-
     def epoch_at(self, offset: int) -> int:
         """The epoch of the record before an offset within the log."""
         if offset <= self.start.offset:

@@ -170,7 +170,7 @@ def test_the_level_of_a_preview_log() -> None:
 
 @pytest.mark.rows("M-05", "M-06", "M-23")
 def test_types_of_the_document() -> None:
-    """0, 1 and 2 are none, safe and unsafe; a dry run writes nothing."""
+    """0, 1 and 2 mean no, a safe and an unsafe downgrade; a dry run writes nothing."""
     driven = kip(level=12)
     assert update(driven, 13, UP - 1).error_code == 0
     assert update(driven, 12, UP - 1).results[0].error_code == 95
@@ -237,7 +237,7 @@ def test_a_lossy_downgrade() -> None:
 
 
 def test_work_after_a_lossy_downgrade() -> None:
-    """The active controller goes on with the state that its followers have, too."""
+    """The active controller continues with the state that its followers have, too."""
     driven = kip(level=19)
     for broker_id in (1, 2):
         driven.register(broker_id, features=BROKER_RANGES)

@@ -117,7 +117,7 @@ def test_isr_changes_of_another_life() -> None:
 
 
 def test_a_partition_without_a_leader() -> None:
-    """The last replica stays in the ISR, and leads again when its broker is back."""
+    """The last replica stays in the ISR, and leads again when its broker has returned."""
     driven, topic = with_topic()
     for broker_id in (1, 2, 3):
         driven.heartbeat(broker_id, fence=True)

@@ -129,7 +129,7 @@ def without_offsets(state: MetadataState) -> MetadataState:
 
 
 @pytest.mark.rows("M-64", "M-65")
-@pytest.mark.parametrize("level", [7, 14, 17, 20, 29, 30])
+@pytest.mark.parametrize("level", range(7, 31))
 def test_a_snapshot_is_the_state(level: int) -> None:
     """Whatever was known before, a controller that loads it has the state that was written."""
     driven = full(level=level)
@@ -203,7 +203,7 @@ def test_large_snapshots() -> None:
 
 
 def test_when_snapshots_are_taken() -> None:
-    """After so many bytes of the log; the log is cut off after so many more."""
+    """After `snapshot_bytes` of the log; the log is cut off after `retained_bytes`."""
     driven = led(snapshot_bytes=2_000, retained_bytes=5_500)
     for number in range(80):
         one = {"resourceType": 4, "resourceName": "1", "name": "x", "value": f"{number:02}"}

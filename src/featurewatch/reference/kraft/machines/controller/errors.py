@@ -9,6 +9,8 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     AllocateProducerIdsResponse,
     AlterConfigsResourceResponse,
     AlterPartition,
+    AlterPartitionReassignments,
+    AlterPartitionReassignmentsResponse,
     AlterPartitionResponse,
     AssignReplicasToDirs,
     AssignReplicasToDirsResponse,
@@ -34,6 +36,8 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     ElectLeadersResponse,
     IncrementalAlterConfigs,
     IncrementalAlterConfigsResponse,
+    ListPartitionReassignments,
+    ListPartitionReassignmentsResponse,
     PlainResponse,
     UnregisterBroker,
     UnregisterController,
@@ -59,6 +63,7 @@ STALE_BROKER_EPOCH: Final = 77
 PREFERRED_LEADER_NOT_AVAILABLE: Final = 80
 ELIGIBLE_LEADERS_NOT_AVAILABLE: Final = 83
 ELECTION_NOT_NEEDED: Final = 84
+NO_REASSIGNMENT_IN_PROGRESS: Final = 85
 INVALID_UPDATE_VERSION: Final = 95
 UNKNOWN_TOPIC_ID: Final = 100
 BROKER_ID_NOT_REGISTERED: Final = 102
@@ -129,6 +134,12 @@ _FAILED: Final[dict[type, Callable[[Any, int, str], ControllerResponse]]] = {
     AlterPartition: lambda _, error, __: AlterPartitionResponse(error),
     AssignReplicasToDirs: lambda _, error, __: AssignReplicasToDirsResponse(error),
     ElectLeaders: lambda _, error, __: ElectLeadersResponse(error),
+    AlterPartitionReassignments: lambda _, error, text: AlterPartitionReassignmentsResponse(
+        error, text
+    ),
+    ListPartitionReassignments: lambda _, error, text: ListPartitionReassignmentsResponse(
+        error, text
+    ),
     AllocateProducerIds: lambda _, error, __: AllocateProducerIdsResponse(error),
     IncrementalAlterConfigs: _failed_settings,
 }

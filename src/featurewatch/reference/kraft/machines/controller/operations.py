@@ -4,12 +4,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from featurewatch.reference.kraft.machines.controller import configs, isr, nodes, topics
+from featurewatch.reference.kraft.machines.controller import (
+    configs,
+    isr,
+    nodes,
+    reassignments,
+    topics,
+)
 from featurewatch.reference.kraft.machines.controller.features import bootstrap, update_features
 from featurewatch.reference.kraft.machines.controller.partitions import balance
 from featurewatch.reference.kraft.machines.controller.requests import (
     AllocateProducerIds,
     AlterPartition,
+    AlterPartitionReassignments,
     AssignReplicasToDirs,
     BrokerHeartbeat,
     BrokerRegistration,
@@ -20,6 +27,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     DeleteTopics,
     ElectLeaders,
     IncrementalAlterConfigs,
+    ListPartitionReassignments,
     UnregisterBroker,
     UnregisterController,
     UpdateFeatures,
@@ -57,6 +65,8 @@ _HANDLERS: Final[dict[type, _Handler]] = {
     AlterPartition: lambda work, it, _: isr.alter_partition(work, it),
     AssignReplicasToDirs: lambda work, it, _: isr.assign_directories(work, it),
     ElectLeaders: lambda work, it, _: isr.elect_leaders(work, it),
+    AlterPartitionReassignments: lambda work, it, _: reassignments.alter(work, it),
+    ListPartitionReassignments: lambda work, it, _: reassignments.ongoing(work, it),
     AllocateProducerIds: lambda work, it, _: configs.allocate_producer_ids(work, it),
     IncrementalAlterConfigs: lambda work, it, _: configs.alter_configs(work, it),
     Bootstrap: lambda work, _, __: bootstrap(work),

@@ -16,6 +16,7 @@ from featurewatch.controller.partitions.kraft_election import (
     PartitionTarget,
     change_partition,
 )
+from featurewatch.controller.partitions.kraft_reassignment import begin_reassignment
 from featurewatch.reference.kraft.machines.controller.state import (
     BROKER,
     NO_LEADER,
@@ -40,12 +41,20 @@ def election_rules(work: Work) -> KraftElectionRules:
     )
 
 
-def usable(work: Work, partition: Partition, excluded: Set[int] = frozenset()) -> frozenset[int]:
-    """The replicas that may lead: of active brokers, in a directory that is online."""
+def usable(
+    work: Work,
+    partition: Partition,
+    excluded: Set[int] = frozenset(),
+    added: tuple[int, ...] = (),
+) -> frozenset[int]:
+    """The replicas that may lead: of active brokers, in a directory that is online.
+
+    ``added`` are brokers that are to become replicas.
+    """
     brokers = work.state.brokers
     return frozenset(
         broker_id
-        for broker_id in partition.replicas
+        for broker_id in (*partition.replicas, *added)
         if broker_id not in excluded
         and (broker := brokers.get(broker_id)) is not None
         and broker.is_active
@@ -88,6 +97,13 @@ def change(
     """Writes the PartitionChangeRecord that leads to a target; False if nothing changes."""
     partition = work.state.partitions[key]
     found = change_partition(election_rules(work), _of(partition), target)
+    return _write(work, key, found, directories)
+
+
+def _write(
+    work: Work, key: PartitionKey, found: PartitionChange, directories: tuple[str, ...] | None
+) -> bool:
+    partition = work.state.partitions[key]
     if work.gates.directories and directories is None and found.replicas is not None:
         directories = tuple(
             partition.directory_of(broker_id)
@@ -193,6 +209,35 @@ def assign_directory(work: Work, key: PartitionKey, broker_id: int, directory: s
         for replica in partition.replicas
     )
     change(work, key, _target(work, key, partition), directories)
+
+
+def reassign(work: Work, key: PartitionKey, replicas: tuple[int, ...]) -> None:
+    """Begins to move a partition to other replicas."""
+    partition = work.state.partitions[key]
+    target = _target(work, key, partition)
+    able = usable(work, partition, added=replicas)
+    rules = election_rules(work)
+    found = begin_reassignment(rules, _of(partition), replicas, able, target.min_isr)
+    _write(work, key, found, None)
+
+
+def cancel(work: Work, key: PartitionKey) -> bool:
+    """Takes a partition back to its replicas from before (``PartitionReassignmentRevert``).
+
+    False if none of them is in sync, and an unclean election is not permitted.
+    """
+    partition = work.state.partitions[key]
+    target = _target(work, key, partition)
+    replicas = without(partition.replicas, partition.adding)
+    isr = without(partition.isr, partition.adding)
+    if not isr and target.election is not KraftElection.UNCLEAN:
+        return False
+    change(
+        work,
+        key,
+        replace(target, isr=isr or replicas[:1], replicas=replicas, adding=(), removing=()),
+    )
+    return True
 
 
 def balance(work: Work, most: int) -> None:

@@ -8,7 +8,7 @@ order. It works above a `Voter` of the same process; a shell guarantees:
   of its `Committed` an `Applied`.
 - `Applied` has each batch of the log once, in order, control batches too, from the end of the
   snapshot that was loaded on. A voter's `InstallSnapshot` comes as `SnapshotLoaded`, and so does
-  the snapshot at the start of the log when the process starts (`feed.unapplied` has these events).
+  the snapshot at the start of the log when the process starts.
 - Each `RequestReceived` gets one `Answer` with its ``request_id``: when its records are committed,
   or with NOT_CONTROLLER when the leadership was lost first. ``request_id`` is never used twice.
 - `PeerVersions` comes for other controllers that answer ApiVersions, again when their answer

@@ -473,6 +473,94 @@ class ElectLeadersResponse:
     replica_election_results: tuple[ReplicaElectionResult, ...] = ()
 
 
+class ReassignablePartition(NamedTuple):
+    """The replicas that a partition should have; None cancels its reassignment."""
+
+    partition_index: int
+    replicas: tuple[int, ...] | None
+
+
+class ReassignableTopic(NamedTuple):
+    """The partitions of one topic."""
+
+    name: str
+    partitions: tuple[ReassignablePartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignments:
+    """Begins or cancels reassignments (``AlterPartitionReassignmentsRequest``, 45)."""
+
+    topics: tuple[ReassignableTopic, ...]
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    allow_replication_factor_change: bool = True
+
+
+class ReassignablePartitionResponse(NamedTuple):
+    """The result for one partition."""
+
+    partition_index: int
+    error_code: int = 0
+    error_message: str | None = None
+
+
+class ReassignableTopicResponse(NamedTuple):
+    """The results of one topic."""
+
+    name: str
+    partitions: tuple[ReassignablePartitionResponse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionReassignmentsResponse:
+    """The answer to an `AlterPartitionReassignments`."""
+
+    error_code: int
+    error_message: str | None = None
+    responses: tuple[ReassignableTopicResponse, ...] = ()
+    allow_replication_factor_change: bool = True
+
+
+class ListedTopic(NamedTuple):
+    """The partitions of a topic whose reassignments are listed."""
+
+    name: str
+    partition_indexes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListPartitionReassignments:
+    """Lists reassignments (``ListPartitionReassignmentsRequest``, 46); None: of all topics."""
+
+    topics: tuple[ListedTopic, ...] | None
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+
+
+class OngoingPartitionReassignment(NamedTuple):
+    """A partition that is being reassigned."""
+
+    partition_index: int
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+
+class OngoingTopicReassignment(NamedTuple):
+    """The partitions of one topic."""
+
+    name: str
+    partitions: tuple[OngoingPartitionReassignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListPartitionReassignmentsResponse:
+    """The answer to a `ListPartitionReassignments`."""
+
+    error_code: int
+    error_message: str | None = None
+    topics: tuple[OngoingTopicReassignment, ...] = ()
+
+
 # -- producer ids and settings ---------------------------------------------------------------------
 
 
@@ -548,6 +636,8 @@ ControllerRequest = (
     | AlterPartition
     | AssignReplicasToDirs
     | ElectLeaders
+    | AlterPartitionReassignments
+    | ListPartitionReassignments
     | AllocateProducerIds
     | IncrementalAlterConfigs
 )
@@ -563,6 +653,8 @@ ControllerResponse = (
     | AlterPartitionResponse
     | AssignReplicasToDirsResponse
     | ElectLeadersResponse
+    | AlterPartitionReassignmentsResponse
+    | ListPartitionReassignmentsResponse
     | AllocateProducerIdsResponse
     | IncrementalAlterConfigsResponse
 )

@@ -114,9 +114,8 @@ class Partition(NamedTuple):
 
     def directory_of(self, broker_id: int) -> str:
         """The directory of a replica; `MIGRATING` where it is not known."""
-        if broker_id in self.replicas and self.directories:
-            return self.directories[self.replicas.index(broker_id)]
-        return MIGRATING
+        known = dict(zip(self.replicas, self.directories, strict=False))
+        return known.get(broker_id, MIGRATING)
 
     @property
     def members(self) -> frozenset[int]:

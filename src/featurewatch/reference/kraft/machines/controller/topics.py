@@ -139,7 +139,7 @@ def _given(work: Work, topic: CreatableTopic) -> list[tuple[int, ...]]:
         if index in found:
             text = f"Found multiple manual partition assignments for partition {index}"
             raise RefusedError(INVALID_REPLICA_ASSIGNMENT, text)
-        _check_assignment(work, replicas, factor)
+        check_assignment(work, replicas, factor)
         factor = len(replicas)
         if not _active(work, replicas):
             text = (
@@ -154,7 +154,7 @@ def _given(work: Work, topic: CreatableTopic) -> list[tuple[int, ...]]:
     return [found[index] for index in range(len(found))]
 
 
-def _check_assignment(work: Work, replicas: tuple[int, ...], factor: int | None) -> None:
+def check_assignment(work: Work, replicas: tuple[int, ...], factor: int | None) -> None:
     """``validateManualPartitionAssignment``."""
     text = None
     if not replicas:
@@ -272,7 +272,7 @@ def _extend(work: Work, request: CreatePartitionsTopic) -> None:
             raise RefusedError(INVALID_REPLICA_ASSIGNMENT, text)
         factor = len(work.state.partitions[topic_id, 0].replicas)
         for replicas in assignments:
-            _check_assignment(work, replicas, factor)
+            check_assignment(work, replicas, factor)
             if not _active(work, replicas):
                 text = (
                     "All brokers specified in the manual partition assignment for partition"

@@ -1,6 +1,6 @@
 """What decisions share: the state that they see, and the records that they write."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from random import Random
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from featurewatch.reference.kraft.machines.controller.records import Record, rec
 from featurewatch.reference.kraft.machines.controller.sessions import Sessions
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
 from featurewatch.reference.kraft.machines.controller.snapshots import apply_in_form
-from featurewatch.reference.kraft.machines.controller.state import BROKER, MetadataState
+from featurewatch.reference.kraft.machines.controller.state import BROKER, Broker, MetadataState
 from featurewatch.streams.types import FeatureLevel, NodeId, SupportedRanges
 
 MIN_INSYNC = "min.insync.replicas"
@@ -71,10 +71,14 @@ class Work:
         """Adds a line for the log of the process."""
         self.lines.append(line)
 
-    def controller_state(self) -> ControllerState:
-        """The state as the model of Kafka's decisions has it."""
+    def controller_state(self, brokers: Iterable[Broker] | None = None) -> ControllerState:
+        """The state as the model of Kafka's decisions has it.
+
+        ``brokers`` are those that a decision depends on; the default is all.
+        """
         state, settings = self.state, self.settings
-        brokers = sorted(state.brokers.values(), key=lambda one: (one.epoch, one.id))
+        found = state.brokers.values() if brokers is None else brokers
+        in_order = sorted(found, key=lambda one: (one.epoch, one.id))
         return ControllerState(
             NodeId(settings.node_id),
             settings.local,
@@ -90,7 +94,7 @@ class Work:
                     one.log_dirs,
                     self.sessions.is_valid(one, self.now_ms),
                 )
-                for one in brokers
+                for one in in_order
             ),
             self._controllers(),
             () if self._kraft_version else tuple(NodeId(voter) for voter in settings.quorum),
