@@ -84,7 +84,9 @@ class RaftNode:
             name=f"replica {settings.me.id}",
             as_written=as_written,
         )
-        self.peers = Peers(f"raft-client-{settings.me.id}", REQUEST_TIMEOUT_S)
+        self.peers = Peers(
+            f"raft-client-{settings.me.id}", REQUEST_TIMEOUT_S, is_kip_778=as_written
+        )
         self._queue: deque[Effect] = deque()
         self._has_effects = asyncio.Event()
         self._request_id = 0
