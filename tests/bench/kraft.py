@@ -37,7 +37,7 @@ from tests.reference.kraft.reference_cluster import ReferenceCluster
 
 CONTROLLERS: Final = 3
 IN_FLIGHT: Final = 16
-COMMITS: Final = 3_000
+COMMITS: Final = 2_000
 WARM_UP: Final = 500
 ROUNDS: Final = 3
 _BROKER: Final = 1

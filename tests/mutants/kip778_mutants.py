@@ -17,6 +17,7 @@ _COMMANDS: Final = "cli/commands/features"
 _LOG: Final = "tables/fold/log.py"
 _RECORDS: Final = "tables/fold/records.py"
 _FEATURES: Final = "tables/image/features.py"
+_CONTROLLER: Final = "reference/kraft/machines/controller"
 _ENCODING: Final = "reference/zookeeper/machines/encoding.py"
 
 KIP778_MUTANTS: Final = (
@@ -416,5 +417,48 @@ KIP778_MUTANTS: Final = (
         "admin/features/kip_778.py",
         '        **({} if version == 0 else {"dry_run": dry_run}),\n',
         '        **({} if version == 0 else {"dry_run": not dry_run}),\n',
+    ),
+    # The metadata controller of the reference
+    Mutant(
+        "M-42",
+        "the registration of a broker is not checked",
+        _REGISTRATION,
+        "    for feature in request.features:\n        _check_feature(finalized, feature)\n",
+        "",
+    ),
+    Mutant(
+        "M-46",
+        "an active controller ends without having resigned",
+        f"{_CONTROLLER}/controller.py",
+        "            self._out.append(Resign())\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "M-54",
+        "no snapshot has the lower level",
+        f"{_CONTROLLER}/committed.py",
+        "            self._snapshot(trims=(state.level or 0) < before)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "M-58",
+        "a snapshot has records that its level does not know",
+        f"{_CONTROLLER}/snapshots.py",
+        "    if gates.tokens:\n",
+        "    if True:\n",
+    ),
+    Mutant(
+        "M-61",
+        "no snapshot is written before a change of the level",
+        f"{_CONTROLLER}/committed.py",
+        "            self._snapshot(trims=False)\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "M-62",
+        "the state is not written again at the new level",
+        f"{_CONTROLLER}/snapshots.py",
+        "        return rewritten(after, settings.release)\n",
+        "        return after\n",
     ),
 )

@@ -49,7 +49,7 @@ def test_a_roll_through_all_levels(
 ) -> None:
     """Every level is raised with traffic throughout; brokers that exclude the next one are rolled.
 
-    A level that a broker excludes is refused before.
+    A level that a broker excludes is refused before; after the roll it is raised (M-31).
     """
     newest = int(release_of(NEWEST_TESTED).newest(METADATA_VERSION))
     cluster.create_topic(TOPIC)

@@ -15,7 +15,8 @@ import pytest
 from featurewatch.admin import FeatureAdmin, FeatureUpdate
 from featurewatch.controller.kraft import release_of
 from featurewatch.kafka.address import parse_addresses
-from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.messages import message_class
 from featurewatch.reference.kraft import controller_node
 from featurewatch.reference.kraft.controller_node import ControllerNode
 from featurewatch.reference.kraft.machines.controller.controller import MetadataController
@@ -51,6 +52,7 @@ from featurewatch.stack.wire.light_nodes import LightBroker, LightNodes
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
 from tests.integration.kraft.support import LogSink, running, settings_for, until
 from tests.reference.kraft.test_controller_wire import envelope, frame
+from tests.reference.kraft.voter_process import VoterProcess
 
 RELEASE, LEVEL, HIGHER = "4.3.1", "4.0-IV3", 27
 
@@ -269,3 +271,61 @@ async def test_no_more_requests_wait_than_the_limit(
     found = await first
     assert isinstance(found, BrokerRegistrationResponse)
     assert found.error_code == 0
+
+
+# -- the form of KIP-778 ---------------------------------------------------------------------------
+
+
+async def test_the_form_of_kip_778(tmp_path: Path) -> None:
+    """A new cluster begins at level 1 and speaks the document's requests (M-08).
+
+    The leader asks the others what they support, because none registers at that level. A dry run
+    changes nothing, and a finalized level has no minimum in ApiVersions.
+    """
+    ports = Ports()
+    addresses = [f"{LOOPBACK}:{ports.reserve()}" for _ in range(3)]
+    voters = [f"{number}@{address}" for number, address in enumerate(addresses, start=1)]
+    options = ("--controller", "3.9", "--form", "kip-778")
+    processes = [
+        VoterProcess(number, voters, tmp_path / str(number), *options, orders=False)
+        for number in (1, 2, 3)
+    ]
+    try:
+        for is_dry in (True, False):
+            async with asyncio.timeout(60):
+                while not any([await is_accepted(address, is_dry) for address in addresses]):
+                    await asyncio.sleep(0.05)
+            for address in addresses:
+                await until_levels(address, {METADATA_VERSION: 1 if is_dry else 21})
+    finally:
+        for process in processes:
+            process.kill()
+        ports.release()
+
+
+async def is_accepted(address: str, is_dry: bool) -> bool:
+    """Whether a controller leads, and accepts level 21 as KIP-778 requests it."""
+    form = message_class("Kip778UpdateFeaturesRequest", 1)
+    update = form.FeatureUpdateKey(feature=METADATA_VERSION, max_version_level=21)
+    (node,) = parse_addresses(address)
+    try:
+        connection = await open_connection(node, timeout_s=30, is_kip_778=True)
+    except NodeError:
+        return False
+    request = form(timeout_ms=30_000, feature_updates=(update,), dry_run=is_dry)
+    response = await connection.request(request, 30)
+    await connection.close()
+    return response.error_code == 0 and all(one.error_code == 0 for one in response.results)
+
+
+async def until_levels(address: str, expected: dict[str, int]) -> None:
+    """Waits until a controller finalizes these levels, as KIP-778's ApiVersions has them."""
+    (node,) = parse_addresses(address)
+    found: dict[str, int] = {}
+    async with asyncio.timeout(60):
+        while found != expected:
+            connection = await open_connection(node, timeout_s=30, is_kip_778=True)
+            response: Any = connection.last_api_versions
+            await connection.close()
+            found = {one.name: one.max_version_level for one in response.finalized_features}
+    assert not hasattr(response.finalized_features[0], "min_version_level")

@@ -19,6 +19,8 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     AlterConfigsResourceResponse,
     AlterPartition,
     AlterPartitionData,
+    AlterPartitionReassignments,
+    AlterPartitionReassignmentsResponse,
     AlterPartitionResponse,
     AlterPartitionResult,
     AlterPartitionTopic,
@@ -61,9 +63,18 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     FeatureUpdate,
     IncrementalAlterConfigs,
     IncrementalAlterConfigsResponse,
+    ListedTopic,
     Listener,
+    ListPartitionReassignments,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
     PartitionResult,
     PlainResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopic,
+    ReassignableTopicResponse,
     ReplicaElectionResult,
     UnregisterBroker,
     UnregisterController,
@@ -133,6 +144,17 @@ REQUESTS: tuple[ControllerRequest, ...] = (
     ),
     ElectLeaders((ElectLeadersTopic("a", (0, 1)),), 1, 9),
     ElectLeaders(None, 1, 9),
+    AlterPartitionReassignments(
+        (
+            ReassignableTopic(
+                "a", (ReassignablePartition(0, (1, 2)), ReassignablePartition(1, None))
+            ),
+        ),
+        9,
+        False,
+    ),
+    ListPartitionReassignments((ListedTopic("a", (0, 1)),), 9),
+    ListPartitionReassignments(None, 9),
     AllocateProducerIds(5, 77),
     IncrementalAlterConfigs((AlterConfigsResource(4, "", (AlterableConfig("a", 1, None),)),), True),
 )
@@ -186,6 +208,28 @@ RESPONSES: tuple[tuple[int, ControllerResponse], ...] = (
             0, (ReplicaElectionResult("a", (PartitionResult(0, 84), PartitionResult(1, 3, "no"))),)
         ),
     ),
+    (
+        45,
+        AlterPartitionReassignmentsResponse(
+            0,
+            None,
+            (ReassignableTopicResponse("a", (ReassignablePartitionResponse(0, 85, "none"),)),),
+            False,
+        ),
+    ),
+    (45, AlterPartitionReassignmentsResponse(41, "no")),
+    (
+        46,
+        ListPartitionReassignmentsResponse(
+            0,
+            None,
+            (
+                OngoingTopicReassignment(
+                    "a", (OngoingPartitionReassignment(0, (1, 2), (2,), (3,)),)
+                ),
+            ),
+        ),
+    ),
     (67, AllocateProducerIdsResponse(0, 5000, 1000)),
     (
         44,
@@ -215,6 +259,8 @@ FIELDS: dict[str, tuple[int, int]] = {
     "DeletableTopicResult.topic_id": (6, 6),
     "DeletableTopicResult.error_message": (5, 6),
     "BrokerState.broker_epoch": (3, 3),
+    "AlterPartitionReassignments.allow_replication_factor_change": (1, 1),
+    "AlterPartitionReassignmentsResponse.allow_replication_factor_change": (1, 1),
     "ElectLeaders.election_type": (1, 2),
     "ElectLeadersResponse.error_code": (1, 2),
 }

@@ -34,7 +34,7 @@ def cluster(
 def test_controllers_are_killed_and_levels_raised(
     cluster: ReferenceCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every acknowledged message is read, none out of order (M-05, M-31).
+    """Every acknowledged message is read, none out of order.
 
     Each controller is killed while it leads, and the level is raised through a broker, by Kafka's
     tool and by ours, which every broker then knows.

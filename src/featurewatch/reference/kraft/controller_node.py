@@ -20,6 +20,7 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     Applied,
     ControllerEffect,
     ControllerEvent,
+    PeerVersions,
     Register,
     RequestReceived,
     SnapshotLoaded,
@@ -56,6 +57,7 @@ MAX_WAITING: Final = 10_000
 MAX_WAIT_S: Final = 60.0
 """No request waits longer; the default of ``request.timeout.ms`` of brokers is half of it."""
 _TICK_S: Final = 0.1
+_PEERS_S: Final = 1.0
 _log = logging.getLogger("featurewatch.reference.kraft")
 
 
@@ -100,6 +102,8 @@ class ControllerNode:
             self._load(SnapshotLoaded(log.start, log.snapshots[log.start]))
         await self.raft.start()
         self.raft.spawn(self._tick())
+        if self.controller.settings.form is Form.KIP_778:
+            self.raft.spawn(self._ask_peers())
 
     async def close(self) -> None:
         """Resigns if it leads, and ends everything."""
@@ -167,6 +171,20 @@ class ControllerNode:
         while True:
             self._receive(Tick())
             await asyncio.sleep(_TICK_S)
+
+    async def _ask_peers(self) -> None:
+        """Asks the other voters what they support, again and again: at first none registers."""
+        known: dict[int, PeerVersions] = {}
+        while True:
+            for voter in self.raft.voter.log.voters.nodes:
+                if voter.key.id == self.raft.voter.me.id:
+                    continue
+                features = await self.raft.peers.supported(voter.endpoints[0])
+                found = PeerVersions(voter.key.id, features or ())
+                if features is not None and known.get(voter.key.id) != found:
+                    known[voter.key.id] = found
+                    self._receive(found)
+            await asyncio.sleep(_PEERS_S)
 
     def _receive(self, event: ControllerEvent) -> None:
         if self.halted.done():

@@ -1,6 +1,7 @@
 """The options of a process that concern the metadata controller above its voter."""
 
 import argparse
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from featurewatch.streams.types import (
     METADATA_VERSION,
     FeatureLevel,
     FeatureName,
+    SupportedRange,
+    SupportedRanges,
 )
 
 _NUMBERS: Final[Mapping[str, str]] = {
@@ -58,6 +61,15 @@ def add_controller_options(parser: argparse.ArgumentParser) -> None:
         help="level of another feature in a new cluster; may be repeated; default: the release's",
     )
     add(
+        "--range",
+        action="append",
+        default=[],
+        dest="ranges",
+        metavar="NAME=MIN-MAX",
+        help="levels of a feature that the controller supports; may be repeated; default: the "
+        "release's, in the form kip-778 from metadata.version 1 on",
+    )
+    add(
         "--form",
         type=Form,
         default=Form.RELEASED,
@@ -95,9 +107,24 @@ def controller_settings(
         release=release.name,
         form=options.form,
         bootstrap=_bootstrap(options, release),
+        ranges=_ranges(options, release),
     )
     changes: dict[str, Any] = dict(numbers)
     return replace(settings, **changes)
+
+
+def _ranges(options: argparse.Namespace, release: Release) -> SupportedRanges:
+    """What the controller supports; the levels of the document begin with 1."""
+    ranges = dict(release.ranges())
+    if options.form is Form.KIP_778:
+        ranges[METADATA_VERSION] = SupportedRange(1, ranges[METADATA_VERSION].maximum)
+    for text in options.ranges:
+        match = re.fullmatch(r"([^=]+)=(\d{1,5})-(\d{1,5})", text)
+        low, high = (int(match[2]), int(match[3])) if match else (1, 0)
+        if match is None or not low <= high <= _HIGHEST:
+            raise OptionError(f"--range {text}: write NAME=MIN-MAX with two levels")
+        ranges[FeatureName(match[1])] = SupportedRange(low, high)
+    return SupportedRanges(ranges)
 
 
 def _bootstrap(options: argparse.Namespace, release: Release) -> dict[FeatureName, FeatureLevel]:

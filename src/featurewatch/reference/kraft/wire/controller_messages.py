@@ -15,6 +15,8 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     AllocateProducerIdsResponse,
     AlterPartition,
     AlterPartitionData,
+    AlterPartitionReassignments,
+    AlterPartitionReassignmentsResponse,
     AlterPartitionResponse,
     AssignReplicasToDirs,
     AssignReplicasToDirsResponse,
@@ -41,6 +43,8 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     FeatureUpdate,
     IncrementalAlterConfigs,
     IncrementalAlterConfigsResponse,
+    ListPartitionReassignments,
+    ListPartitionReassignmentsResponse,
     PlainResponse,
     UnregisterBroker,
     UnregisterController,
@@ -73,6 +77,12 @@ APIS: Final[Mapping[type, Api]] = MappingProxyType(
         ElectLeaders: Api("ElectLeaders", 43, (0, 2), ElectLeadersResponse),
         IncrementalAlterConfigs: Api(
             "IncrementalAlterConfigs", 44, (0, 1), IncrementalAlterConfigsResponse
+        ),
+        AlterPartitionReassignments: Api(
+            "AlterPartitionReassignments", 45, (0, 1), AlterPartitionReassignmentsResponse
+        ),
+        ListPartitionReassignments: Api(
+            "ListPartitionReassignments", 46, (0, 0), ListPartitionReassignmentsResponse
         ),
         AlterPartition: Api("AlterPartition", 56, (2, 3), AlterPartitionResponse),
         UpdateFeatures: Api("UpdateFeatures", 57, (0, 2), UpdateFeaturesResponse),

@@ -18,7 +18,7 @@ from featurewatch.reference.zookeeper.wire.frames import (
 )
 
 ENVELOPE: Final = 58
-FORWARDABLE: Final = frozenset({19, 20, 37, 43, 44, 55, 57, 64, 80, 81, 94})
+FORWARDABLE: Final = frozenset({19, 20, 37, 43, 44, 45, 46, 55, 57, 64, 80, 81, 94})
 """The API keys served here that clients send to brokers (``ApiKeys.forwardable``)."""
 
 _INVALID_REQUEST: Final = 42

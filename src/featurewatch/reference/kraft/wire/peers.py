@@ -11,6 +11,7 @@ from featurewatch.kafka.limits import ResponseLimit
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRequest,
     ControllerResponse,
+    Feature,
 )
 from featurewatch.reference.kraft.machines.replicas import Endpoint
 from featurewatch.reference.kraft.machines.requests import (
@@ -48,12 +49,12 @@ class Peers:
     """Up to three connections to each replica: for Fetches, for elections, for its controller.
 
     A replica answers the requests of one connection in order, so a held Fetch would hold up an
-    election. ``is_kip_778``: their ApiVersions are those of KIP-778, as in `Connection`.
+    election.
     """
 
     def __init__(self, client_id: str, timeout_s: float, *, is_kip_778: bool = False) -> None:
-        self._client_id = client_id
         self._is_kip_778 = is_kip_778
+        self._client_id = client_id
         self._timeout_s = timeout_s
         self._connections: dict[_Place, Connection] = {}
         self._locks: dict[_Place, asyncio.Lock] = {}
@@ -93,6 +94,21 @@ class Peers:
             return None
         return None if message is None else controller_response_of(api.key, message)
 
+    async def supported(self, endpoint: Endpoint) -> tuple[Feature, ...] | None:
+        """The features that a controller supports; None if there was no answer, as in `ask`."""
+        place = (endpoint, _Lane.CONTROLLER)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                async with self._locks.setdefault(place, asyncio.Lock()):
+                    connection = await self._connection(place)
+                    response: Any = await connection.request_api_versions(self._timeout_s)
+        except (NodeError, TimeoutError):
+            return None
+        return tuple(
+            Feature(one.name, one.min_version, one.max_version)
+            for one in getattr(response, "supported_features", ())
+        )
+
     async def _exchange(
         self,
         place: "_Place",
@@ -106,22 +122,23 @@ class Peers:
         """
         async with asyncio.timeout(self._timeout_s):
             async with self._locks.setdefault(place, asyncio.Lock()):
-                connection = self._connections.get(place)
-                if connection is None or connection.closed:
-                    connection = await self._connect(place[0])
-                    self._connections[place] = connection
+                connection = await self._connection(place)
                 message = build(connection.version_of(key, versions))
                 if message is None:
                     return None
                 return await connection.request(message, self._timeout_s, _LIMIT)
 
-    async def _connect(self, endpoint: Endpoint) -> Connection:
-        return await open_connection(
-            Address(endpoint.host, endpoint.port),
-            timeout_s=self._timeout_s,
-            client_id=self._client_id,
-            is_kip_778=self._is_kip_778,
-        )
+    async def _connection(self, place: "_Place") -> Connection:
+        connection = self._connections.get(place)
+        if connection is None or connection.closed:
+            endpoint = place[0]
+            connection = self._connections[place] = await open_connection(
+                Address(endpoint.host, endpoint.port),
+                timeout_s=self._timeout_s,
+                client_id=self._client_id,
+                is_kip_778=self._is_kip_778,
+            )
+        return connection
 
     async def close(self) -> None:
         """Closes all connections."""

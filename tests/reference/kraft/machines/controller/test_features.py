@@ -51,7 +51,6 @@ def content(snapshot: SnapshotTaken) -> list[Record]:
 # -- as released -----------------------------------------------------------------------------------
 
 
-@pytest.mark.rows("M-08", "M-31")
 def test_a_raise() -> None:
     """The level is a record; a validation has the same answer and writes nothing."""
     driven = led(level=29)
@@ -154,7 +153,6 @@ def kip(level: int | None = 7, **other: Any) -> Driven:
 BROKER_RANGES = (Feature(LEVEL, 1, 21),)
 
 
-@pytest.mark.rows("M-39", "M-40", "M-41")
 def test_the_level_of_a_preview_log() -> None:
     """A log without a level gets that of meta.properties, or level 1 without one."""
     for level, expected in ((5, 5), (None, 1)):
@@ -169,7 +167,6 @@ def test_the_level_of_a_preview_log() -> None:
         assert len(driven.records) == 2, "once"
 
 
-@pytest.mark.rows("M-05", "M-06", "M-23")
 def test_types_of_the_document() -> None:
     """0, 1 and 2 mean no, a safe and an unsafe downgrade; a dry run writes nothing."""
     driven = kip(level=12)
@@ -184,9 +181,9 @@ def test_types_of_the_document() -> None:
     assert update(driven, 13, 7, version=2).error_code == 95, "version 2 has no results"
 
 
-@pytest.mark.rows("M-54", "M-61", "M-62")
+@pytest.mark.form("document")
 def test_snapshots_around_a_change() -> None:
-    """One at the offset right before it, at the old level, and one after it at the new level."""
+    """One right before it, at the old level, and one after it at the new one (M-54, M-61)."""
     driven = kip(level=19)
     driven.register(1, features=BROKER_RANGES)
     driven.heartbeat(1)
@@ -203,9 +200,9 @@ def test_snapshots_around_a_change() -> None:
     assert len(driven.snapshots) == 2
 
 
-@pytest.mark.rows("M-56", "M-57", "M-58")
+@pytest.mark.form("document")
 def test_a_lossy_downgrade() -> None:
-    """What the lower level cannot say is left out of the snapshot, and of the state."""
+    """What the lower level cannot say is left out of snapshot and state (M-58, M-62)."""
     driven = kip(level=19)
     driven.register(1, features=BROKER_RANGES)
     driven.heartbeat(1)
@@ -257,7 +254,6 @@ def test_work_after_a_lossy_downgrade() -> None:
     ]
 
 
-@pytest.mark.rows("M-45")
 def test_a_majority_of_the_controllers() -> None:
     """One that does not support the level, or is down, does not block it; two do."""
     for first in (5, 19):
@@ -286,10 +282,10 @@ def test_a_registration_counts_more_than_an_answer() -> None:
     assert update(driven, 20, UP - 1).results[0].error_code == 95
 
 
-@pytest.mark.rows("M-44", "M-46")
+@pytest.mark.form("document")
 @pytest.mark.parametrize("is_leader", [True, False])
 def test_a_controller_that_is_too_old(*, is_leader: bool) -> None:
-    """It may follow below its levels; a level above ends it, after it has resigned."""
+    """It may follow below its levels; a level above ends it, after it has resigned (M-46)."""
     driven = kip(level=19)
     if not is_leader:
         driven.lose()
@@ -299,6 +295,20 @@ def test_a_controller_that_is_too_old(*, is_leader: bool) -> None:
     assert (Resign() in driven.effects) is is_leader
     assert driven.controller.committed.offset == end
     assert not driven.snapshots
+
+
+@pytest.mark.form("document")
+def test_a_broker_that_is_too_old() -> None:
+    """It is refused while it does not support a finalized level, and stays fenced (M-42)."""
+    driven = kip(level=19)
+    old = (Feature(LEVEL, 1, 18),)
+    assert driven.register(1, features=old).error_code == 35
+    assert not driven.controller.committed.brokers
+    assert driven.register(1, features=BROKER_RANGES).error_code == 0
+    driven.lose()
+    driven.lead()
+    assert driven.register(1, features=old, incarnation_id=uuid(7)).error_code == 35
+    assert driven.controller.committed.brokers[1].fenced
 
 
 def test_a_snapshot_of_a_level_that_is_not_supported() -> None:

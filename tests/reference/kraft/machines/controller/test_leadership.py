@@ -294,7 +294,6 @@ def test_an_unreadable_record(value: bytes, reason: str) -> None:
 
 
 @pytest.mark.parametrize("is_leader", [True, False])
-@pytest.mark.rows("M-44", "M-46")
 def test_an_unsupported_level(*, is_leader: bool) -> None:
     """An active controller resigns and ends; an inactive one ends."""
     driven = led()

@@ -62,7 +62,6 @@ def test_a_registration() -> None:
         ({"is_migrating_zk_broker": True}, 102),
     ],
 )
-@pytest.mark.rows("M-42")
 def test_a_refused_registration(changes: dict[str, Any], error: int) -> None:
     """A refused broker is not in the log: it was never unfenced, or stays what it was."""
     driven = led()

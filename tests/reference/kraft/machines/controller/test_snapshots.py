@@ -128,7 +128,6 @@ def without_offsets(state: MetadataState) -> MetadataState:
     return state._replace(brokers=brokers)
 
 
-@pytest.mark.rows("M-64", "M-65")
 @pytest.mark.parametrize("level", range(7, 31))
 def test_a_snapshot_is_the_state(level: int) -> None:
     """Whatever was known before, a controller that loads it has the state that was written."""
