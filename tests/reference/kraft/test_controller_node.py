@@ -276,6 +276,7 @@ async def test_no_more_requests_wait_than_the_limit(
 # -- the form of KIP-778 ---------------------------------------------------------------------------
 
 
+@pytest.mark.form("document")
 async def test_the_form_of_kip_778(tmp_path: Path) -> None:
     """A new cluster begins at level 1 and speaks the document's requests (M-08).
 
