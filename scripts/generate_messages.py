@@ -34,9 +34,10 @@ APIS = {
     "AlterPartitionReassignments": "0-1",
     "AlterReplicaLogDirs": "2",
     "ApiVersions": "0-5",
+    "AssignReplicasToDirs": "0",
     "BeginQuorumEpoch": "0-1",
-    "BrokerHeartbeat": "1",
-    "BrokerRegistration": "4",
+    "BrokerHeartbeat": "0-2",
+    "BrokerRegistration": "0-4",
     "ControlledShutdown": "0-3",
     "ControllerRegistration": "0",
     "CreatePartitions": "0-3",
@@ -49,6 +50,7 @@ APIS = {
     "DescribeTopicPartitions": "0",
     "ElectLeaders": "0-2",
     "EndQuorumEpoch": "0-1",
+    "Envelope": "0",
     "Fetch": "13-18",
     "FetchSnapshot": "0-1",
     "FindCoordinator": "0-4",
@@ -70,6 +72,9 @@ APIS = {
 }
 """The APIs and the versions of each that the project uses, as a client or as a server."""
 
+DATA = {"DefaultPrincipalData": "0"}
+"""Structures that are bytes in a field of a message, and their versions."""
+
 READERS = {
     "DescribeConfigsResult.configs": "read_configs",
     "CreatableTopicResult.configs": "skip_configs",
@@ -79,6 +84,9 @@ READERS = {
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "src/featurewatch/kafka/messages/messages.json"
 ERRORS = ROOT / "src/featurewatch/kafka/errors.json"
+
+NO_KEY = -1
+"""The key of `DATA`."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _EVERY = (0, 1 << 15)
@@ -178,7 +186,7 @@ def message(schema: Schema, wanted: Versions) -> Schema:
     structs = {struct["name"]: struct for struct in schema.get("commonStructs", ())}
     flexible = common(parsed(schema["flexibleVersions"]), wanted)
     return {
-        "key": schema["apiKey"],
+        "key": schema.get("apiKey", NO_KEY),
         "versions": f"{wanted[0]}-{wanted[1]}",
         "flexible": "none" if flexible is None else text_of(flexible, wanted),
         "fields": fields(schema["fields"], structs, wanted, schema["name"]),
@@ -217,24 +225,24 @@ def messages() -> dict[str, Schema]:
         for release in RELEASES
     }
     table = {}
-    for api, versions in APIS.items():
-        for name in (f"{api}Request", f"{api}Response"):
-            wanted = parsed(versions)
-            offers = {
-                release: (found[name], common(parsed(found[name]["validVersions"]), wanted))
-                for release, found in by_release.items()
-                if name in found
-            }
-            complete = [schema for schema, offer in offers.values() if offer == wanted]
-            if wanted is None or not complete:
-                raise SystemExit(f"no release has all of the versions {versions} of {name}")
-            newest = complete[-1]
-            table[name] = message(newest, wanted)
-            for release, (schema, offer) in offers.items():
-                if offer is not None and layout(message(schema, offer)["fields"]) != layout(
-                    message(newest, offer)["fields"]
-                ):
-                    raise SystemExit(f"{name} has another layout in Kafka {release}")
+    rows = [(f"{api}{kind}", APIS[api]) for api in APIS for kind in ("Request", "Response")]
+    for name, versions in [*rows, *DATA.items()]:
+        wanted = parsed(versions)
+        offers = {
+            release: (found[name], common(parsed(found[name]["validVersions"]), wanted))
+            for release, found in by_release.items()
+            if name in found
+        }
+        complete = [schema for schema, offer in offers.values() if offer == wanted]
+        if wanted is None or not complete:
+            raise SystemExit(f"no release has all of the versions {versions} of {name}")
+        newest = complete[-1]
+        table[name] = message(newest, wanted)
+        for release, (schema, offer) in offers.items():
+            if offer is not None and layout(message(schema, offer)["fields"]) != layout(
+                message(newest, offer)["fields"]
+            ):
+                raise SystemExit(f"{name} has another layout in Kafka {release}")
     return table
 
 

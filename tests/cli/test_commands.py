@@ -187,6 +187,14 @@ WRONG = (
     (["stack", "up", "--controlled-brokers", "0"], "--controlled-brokers"),
     (["stack", "up", "--controlled-brokers", "1", "--zookeeper-kafka", "1"], "give only one"),
     (["stack", "up", "--operations-dialect", "document"], "give one"),
+    (["stack", "up", "--reference-controllers", "0"], "--reference-controllers"),
+    (["stack", "up", "--mixed-controllers", "2"], "as in 1:2"),
+    (["stack", "up", "--mixed-controllers", "0:3"], "as in 1:2"),
+    (
+        ["stack", "up", "--mixed-controllers", "1:2", "--reference-controllers", "3"],
+        "not both",
+    ),
+    (["stack", "up", "--zookeeper", "1", "--reference-controllers", "3"], "for KRaft nodes"),
     (["stack", "up", "--controlled-brokers", "3", "--operations-dialect", "x"], "'document'"),
     (["worker", "--store", "paper"], "worker.store"),
 )

@@ -120,7 +120,8 @@ def plain(value: Any) -> Any:
         }
     if is_dataclass(value):
         return {
-            field.name.removesuffix("_ms"): plain(getattr(value, field.name))
+            # kio writes "id_" where Python has a function "id".
+            field.name.removesuffix("_").removesuffix("_ms"): plain(getattr(value, field.name))
             for field in fields(value)
         }
     if isinstance(value, timedelta):

@@ -26,6 +26,7 @@ from tests.mutants.kip4_mutants import KIP4_MUTANTS
 from tests.mutants.kip584_mutants import KIP584_MUTANTS
 from tests.mutants.kip778_mutants import KIP778_MUTANTS
 from tests.mutants.kraft_mutants import KRAFT_MUTANTS
+from tests.mutants.kraft_system_mutants import KRAFT_SYSTEM_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import FEATURE_MUTANTS
 from tests.mutants.trees import Run, Tree, load_libraries, tests_of
@@ -34,6 +35,7 @@ MUTANTS: Final = (
     *FEATURE_MUTANTS,
     *KIP584_MUTANTS,
     *KRAFT_MUTANTS,
+    *KRAFT_SYSTEM_MUTANTS,
     *KIP778_MUTANTS,
     *CONTROLLER_MUTANTS,
     *INTERNALS_MUTANTS,

@@ -16,14 +16,21 @@ from featurewatch.stack.components import components_of
 from featurewatch.stack.errors import JavaError, StackError, WireError
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.java.runtime import java, version_of
-from featurewatch.stack.kafka.cluster import random_id
+from featurewatch.stack.kafka.cluster import Cluster, random_id
 from featurewatch.stack.kafka.node import KafkaNode
+from featurewatch.stack.kafka.reference_controller import ReferenceController
 from featurewatch.stack.kafka.server_properties import (
     Addresses,
     controller_addresses,
     node_properties,
 )
-from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles, combined
+from featurewatch.stack.kafka.specs import (
+    ClusterSpec,
+    NodeSpec,
+    Roles,
+    combined,
+    under_reference,
+)
 from featurewatch.stack.process.polling import Deadline, attempts
 from featurewatch.stack.process.ports import LOOPBACK, Ports
 from featurewatch.stack.process.server import last_error_line
@@ -238,3 +245,47 @@ def test_the_form_of_operations_reaches_the_controllers(
         operations = operations_of(parser().parse_args(server.command[3:]))
         assert operations is not None
         assert operations.dialect is OPERATIONS_DIALECTS[form or OperationsForm.RELEASED]
+
+
+def test_controllers_of_the_reference(tmp_path: Path) -> None:
+    """Ours come before Kafka's, brokers are Kafka's, and the stack file keeps which are which."""
+    file = StackOptions(nodes=2, release="4.3.1", mixed_controllers="1:2").described()
+    file.write(tmp_path)
+    read = stack_file.read(tmp_path)
+    assert read is not None
+    assert read.spec is not None
+    found = [(node.id, node.roles, node.is_reference) for node in read.spec.nodes]
+    controllers = [(101, True), (102, False), (103, False)]
+    assert found == [
+        *((node_id, Roles.CONTROLLER, is_ours) for node_id, is_ours in controllers),
+        (1, Roles.BROKER, False),
+        (2, Roles.BROKER, False),
+    ]
+
+
+def test_a_controller_of_the_reference_is_a_python_process(tmp_path: Path) -> None:
+    """Its command names what Kafka's properties say, and the cluster that it is formatted for."""
+    spec = under_reference(["4.3.1"], 1, metadata_version="4.0-IV3")
+    cluster = Cluster(spec, tmp_path, cluster_id="-abcdefghijklmnopqrstu")
+    try:
+        node = cluster.node(101)
+        assert isinstance(node, ReferenceController)
+        assert not node.formatted
+        node.format(cluster.cluster_id, ())
+        assert node.formatted
+        command = node._command()
+        port = node.addresses.controller
+        assert command[1:3] == ["-m", "featurewatch.reference.kraft"]
+        assert "--cluster-id=-abcdefghijklmnopqrstu" in command
+        assert f"101@127.0.0.1:{port}" in command
+        assert command[-2:] == ["--level", "4.0-IV3"]
+    finally:
+        cluster.close()
+
+
+def test_a_reference_is_a_controller_alone() -> None:
+    """Combined nodes and dynamic voters are Kafka's."""
+    with pytest.raises(StackError, match="controller alone"):
+        ClusterSpec([NodeSpec(1, is_reference=True)])
+    with pytest.raises(StackError, match="static voters"):
+        ClusterSpec([NodeSpec(1, roles=Roles.CONTROLLER, is_reference=True)], dynamic_voters=True)

@@ -173,6 +173,7 @@ class KafkaComponent:
         return {
             "id": node.id,
             "release": node.release,
+            "is_reference": node.spec.is_reference,
             "roles": node.spec.roles.value.split(","),
             "broker": node.broker,
             "controller": node.controller,

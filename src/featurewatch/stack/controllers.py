@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from featurewatch.common.private_files import write_private
+from featurewatch.stack.kafka.specs import FIRST_CONTROLLER_ID
 from featurewatch.stack.reference_nodes import ReferenceComponent, ReferenceProcess
 
-FIRST_CONTROLLER_ID: Final = 101
 CONTROLLERS: Final = 2
 CONTROLLED_PROPERTIES: Final[Mapping[str, str]] = {
     # A shutdown that must wait for another broker is tried again soon.

@@ -25,11 +25,13 @@ class VoterProcess:
         directory: Path,
         *options: str,
         cluster_id: str = CLUSTER,
+        orders: bool = True,
     ) -> None:
         self.node_id = node_id
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "featurewatch.reference.kraft", "--orders"),
+                *(sys.executable, "-m", "featurewatch.reference.kraft"),
+                *(["--orders"] if orders else []),
                 *("--node-id", str(node_id), "--cluster-id", cluster_id),
                 *("--directory", str(directory), "--voters", *voters),
                 *options,

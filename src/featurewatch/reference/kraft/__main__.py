@@ -1,9 +1,12 @@
 """``python -m featurewatch.reference.kraft``: one voter of a metadata quorum, as a reference.
 
-It formats an empty directory, listens, and takes part in elections. Each change is a line on
-stdout: ``listening HOST:PORT``, ``leader EPOCH``, ``lost EPOCH``, ``committed OFFSET``. With
-``--orders`` it reads lines from stdin: ``append N`` appends N NoOp records as the leader and prints
-``appended OFFSET`` or ``not leader``. It ends with 0 at Ctrl-C or SIGTERM, after it has resigned.
+It formats an empty directory, listens, and takes part in elections; with ``--controller`` it also
+runs a metadata controller, which real brokers can join. Each change is a line on stdout:
+``listening HOST:PORT``, ``leader EPOCH``, ``lost EPOCH``, ``committed OFFSET``. With ``--orders``
+it reads lines from stdin: ``append N`` appends N NoOp records as the leader and prints ``appended
+OFFSET`` or ``not leader``. It ends with 0 at Ctrl-C or SIGTERM, after it has resigned.
+
+``light-brokers`` as the first argument runs brokers instead (`light_brokers`).
 """
 
 import argparse
@@ -15,10 +18,19 @@ import threading
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
 from typing import Final
 
 from featurewatch.kafka.address import Address
+from featurewatch.reference.kraft import light_brokers
+from featurewatch.reference.kraft.controller_node import ControllerNode
+from featurewatch.reference.kraft.controller_options import (
+    OptionError,
+    add_controller_options,
+    controller_settings,
+)
 from featurewatch.reference.kraft.formats import DamagedStorageError
+from featurewatch.reference.kraft.machines.controller.controller import MetadataController
 from featurewatch.reference.kraft.machines.protocol import (
     BecameLeader,
     Committed,
@@ -37,20 +49,30 @@ from featurewatch.reference.kraft.storage import Identity, format_directory, ope
 from featurewatch.streams.kraft.directory.files import META_PROPERTIES
 
 FAILED: Final = 1
+WRONG_USAGE: Final = 2
+NOTICE: Final = "This is a reference of KRaft's protocol. Never run production on it."
 _NOOP: Final = bytes([1, 20, 0, 0])
 """A NoOpRecord of version 0: frame version, API key, version, no tags."""
 _LISTENER: Final = "CONTROLLER"
+_LIGHT_BROKERS: Final = "light-brokers"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal arrives or the replica must end; returns the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == [_LIGHT_BROKERS]:
+        return light_brokers.main(given[1:], _voter, NOTICE)
     options = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
-    sys.stderr.write("This is a reference of KRaft's protocol. Never run production on it.\n")
+    sys.stderr.write(f"{NOTICE}\n")
+    sys.stderr.flush()
     try:
         return asyncio.run(_run(options))
+    except OptionError as error:
+        sys.stderr.write(f"{error}\n")
+        return WRONG_USAGE
     except (DamagedStorageError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
@@ -61,7 +83,13 @@ async def _run(options: argparse.Namespace) -> int:
     node = voters.get(options.node_id)
     if node is None:
         sys.stderr.write(f"node {options.node_id} is not one of the voters: correct --voters\n")
-        return 2
+        return WRONG_USAGE
+    controller = None
+    if options.controller is not None:
+        if options.orders:
+            raise OptionError("--orders is for a voter without --controller: leave one of them out")
+        found = controller_settings(options, node.endpoints[0], voters.ids)
+        controller = MetadataController(found, Random())
     root: Path = options.directory
     if not (root / META_PROPERTIES).exists():
         format_directory(root, Identity(options.cluster_id, options.node_id, uuid.uuid4()))
@@ -73,7 +101,11 @@ async def _run(options: argparse.Namespace) -> int:
         election_timeout_ms=options.election_timeout,
         fetch_timeout_ms=options.fetch_timeout,
     )
-    replica = RaftNode(storage, settings, _tell)
+    replica = (
+        RaftNode(storage, settings, _tell)
+        if controller is None
+        else ControllerNode(storage, settings, controller, _tell)
+    )
     stopped: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def stop() -> None:
@@ -84,7 +116,7 @@ async def _run(options: argparse.Namespace) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop)
     await replica.start()
     _print(f"listening {node.endpoints[0].host}:{node.endpoints[0].port}")
-    if options.orders:
+    if options.orders and isinstance(replica, RaftNode):
         _read_orders(asyncio.get_running_loop(), replica)
     await asyncio.wait([stopped, replica.halted], return_when=asyncio.FIRST_COMPLETED)
     if replica.halted.done():
@@ -151,6 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--election-timeout", type=int, default=1000, metavar="MS", help="default 1000")
     add("--fetch-timeout", type=int, default=2000, metavar="MS", help="default 2000")
     add("--orders", action="store_true", help="read orders from stdin")
+    add_controller_options(parser)
     return parser
 
 

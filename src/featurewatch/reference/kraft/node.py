@@ -38,7 +38,9 @@ from featurewatch.reference.kraft.machines.states import State
 from featurewatch.reference.kraft.machines.voter import Voter, VoterSettings
 from featurewatch.reference.kraft.storage import Storage
 from featurewatch.reference.kraft.wire.peers import Peers
-from featurewatch.reference.kraft.wire.server import RaftServer
+from featurewatch.reference.kraft.wire.server import MetadataApi, RaftServer
+from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
+from featurewatch.streams.types import KRAFT_VERSION
 
 TICK_S: Final = 0.02
 REQUEST_TIMEOUT_S: Final = 2.0
@@ -54,7 +56,8 @@ class NotLeaderError(Exception):
 class RaftNode:
     """One replica that runs; ``watcher`` is given each effect when it is performed.
 
-    What applies the log learns of `Committed`, `BecameLeader` and the like by that.
+    What applies the log learns of `Committed`, `BecameLeader` and the like by that. ``metadata`` is
+    the controller above the voter, which the listener asks.
     """
 
     def __init__(
@@ -63,20 +66,27 @@ class RaftNode:
         settings: VoterSettings,
         watcher: Callable[[Effect], None] = lambda _: None,
         random: Random | None = None,
+        metadata: MetadataApi | None = None,
+        *,
+        as_written: bool = False,
     ) -> None:
         self._started = (time.time(), time.monotonic())
-        self.voter = Voter(settings, storage.log, storage.state, random or Random(), self._now_ms())
+        self.voter = Voter(settings, storage.log, storage.state, random or Random(), self.now_ms())
         endpoint = settings.endpoints[0]
         self._storage = storage
         self._watcher = watcher
         self._server = RaftServer(
             self._answer,
-            settings.kraft_versions,
+            FeaturesResponse({KRAFT_VERSION: settings.kraft_versions}),
+            metadata,
             host=endpoint.host,
             port=endpoint.port,
             name=f"replica {settings.me.id}",
+            as_written=as_written,
         )
-        self._peers = Peers(f"raft-client-{settings.me.id}", REQUEST_TIMEOUT_S)
+        self.peers = Peers(
+            f"raft-client-{settings.me.id}", REQUEST_TIMEOUT_S, is_kip_778=as_written
+        )
         self._queue: deque[Effect] = deque()
         self._has_effects = asyncio.Event()
         self._request_id = 0
@@ -86,7 +96,7 @@ class RaftNode:
         self.halted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The reason for which the process must end."""
 
-    def _now_ms(self) -> int:
+    def now_ms(self) -> int:
         """The time of day as it was at the start, plus what has passed: it never goes back."""
         wall, monotonic = self._started
         return int((wall + time.monotonic() - monotonic) * 1000)
@@ -98,19 +108,19 @@ class RaftNode:
             OSError: if the port is not available.
         """
         await self._server.start()
-        self._spawn(self._perform_all())
-        self._spawn(self._tick())
+        self.spawn(self._perform_all())
+        self.spawn(self._tick())
 
     async def close(self) -> None:
         """Resigns if it leads, performs what is queued, and ends everything."""
         if self.voter.state is State.LEADER:
-            self._receive(Resign())
+            self.receive(Resign())
             await self._until_resigned()
         for task in [*self._tasks]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.close()
-        await self._peers.close()
+        await self.peers.close()
         self._storage.close()
 
     async def _until_resigned(self) -> None:
@@ -128,22 +138,28 @@ class RaftNode:
         self._request_id += 1
         token = self._request_id
         self._proposed[token] = asyncio.get_running_loop().create_future()
-        self._receive(Propose(token, values))
+        self.receive(Propose(token, values))
         last_offset = await self._proposed[token]
         if last_offset < 0:
             raise NotLeaderError
         return last_offset
 
+    def halt(self, reason: str) -> None:
+        """Ends the node's work for a reason; `halted` has the first one."""
+        if not self.halted.done():
+            self.halted.set_result(reason)
+
     # -- events ------------------------------------------------------------------------------------
 
-    def _receive(self, event: Event) -> None:
-        self._queue.extend(self.voter.receive(event, self._now_ms()))
+    def receive(self, event: Event) -> None:
+        """Gives the voter an event; what follows is performed after what was queued before."""
+        self._queue.extend(self.voter.receive(event, self.now_ms()))
         if self._queue:
             self._has_effects.set()
 
     async def _tick(self) -> None:
         while True:
-            self._receive(Tick())
+            self.receive(Tick())
             await asyncio.sleep(TICK_S)
 
     async def _answer(self, request: RaftRequest) -> RaftAnswer:
@@ -151,14 +167,15 @@ class RaftNode:
         request_id = self._request_id
         answer: asyncio.Future[RaftAnswer] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = answer
-        self._receive(RequestReceived(request_id, request))
+        self.receive(RequestReceived(request_id, request))
         return await answer
 
     async def _send(self, send: Send) -> None:
-        answer = await self._peers.ask(send.endpoint, send.request)
-        self._receive(AnswerReceived(send.number, answer))
+        answer = await self.peers.ask(send.endpoint, send.request)
+        self.receive(AnswerReceived(send.number, answer))
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Runs a task until it ends or the node is closed; if it fails, the node is halted."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_done)
@@ -167,8 +184,7 @@ class RaftNode:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a task of the replica failed", exc_info=error)
-            if not self.halted.done():
-                self.halted.set_result(f"a task failed: {error}")
+            self.halt(f"a task failed: {error}")
 
     # -- effects -----------------------------------------------------------------------------------
 
@@ -198,7 +214,7 @@ class RaftNode:
         for effect in effects:
             self._watcher(effect)
         for flush in flushes:
-            self._receive(Flushed(flush.offset, flush.epoch))
+            self.receive(Flushed(flush.offset, flush.epoch))
 
     def _write(self, effects: list[Effect]) -> None:
         for effect in effects:
@@ -207,20 +223,19 @@ class RaftNode:
     def _perform(self, effect: Effect) -> None:
         match effect:
             case Send():
-                self._spawn(self._send(effect))
+                self.spawn(self._send(effect))
             case Reply(request_id, answer):
                 waiting = self._waiting.pop(request_id)
                 if not waiting.done():  # else its connection has ended
                     waiting.set_result(answer)
             case Proposed(token, last_offset, _):
-                proposed = self._proposed.pop(token)
-                if not proposed.done():
+                proposed = self._proposed.pop(token, None)  # none: that of a controller
+                if proposed is not None and not proposed.done():
                     proposed.set_result(last_offset)
             case WriteLog(line, is_warning):
                 _log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
             case Halt(reason):
-                if not self.halted.done():
-                    self.halted.set_result(reason)
+                self.halt(reason)
             case _:
                 pass
         self._watcher(effect)

@@ -16,6 +16,7 @@ from featurewatch.stack.errors import StackError, StartError, WireError
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.archive_training import train_class_archive
 from featurewatch.stack.kafka.node import KafkaNode
+from featurewatch.stack.kafka.reference_controller import ReferenceController
 from featurewatch.stack.kafka.server_properties import (
     Addresses,
     controller_addresses,
@@ -78,15 +79,26 @@ class Cluster(Group):
             if existing := self._nodes.get(node.id):
                 existing.configure(node, properties)
                 continue
-            self._nodes[node.id] = KafkaNode(
+            self._nodes[node.id] = self._node(spec, node, directory, properties)
+
+    def _node(
+        self, spec: ClusterSpec, node: NodeSpec, directory: Path, properties: Mapping[str, str]
+    ) -> KafkaNode:
+        addresses, heap_mb, temporary = self.addresses[node.id], spec.heap_mb, self._temporary
+        if node.is_reference:
+            return ReferenceController(
                 node,
-                self.addresses[node.id],
+                addresses,
                 directory,
                 properties,
                 self._cache,
-                spec.heap_mb,
-                temporary=self._temporary,
+                heap_mb,
+                temporary=temporary,
+                level=spec.release_version,
             )
+        return KafkaNode(
+            node, addresses, directory, properties, self._cache, heap_mb, temporary=temporary
+        )
 
     @property
     def members(self) -> Sequence[KafkaNode]:
@@ -131,7 +143,7 @@ class Cluster(Group):
             ArtifactError: if Kafka's jars cannot be fetched.
             JavaError: if no Java runtime is found.
         """
-        for release in sorted({node.release for node in self.nodes}):
+        for release in sorted({one.release for one in self.nodes if not one.spec.is_reference}):
             train_class_archive(self._cache, release)
         down = [node for node in self.nodes if not node.running]
         deadline = Deadline(timeout_s)

@@ -10,6 +10,8 @@ from featurewatch.stack.errors import StackError
 from featurewatch.stack.java.jars import OLDEST, parse_release
 
 NEWEST_TESTED: Final = newest_patch()
+FIRST_CONTROLLER_ID: Final = 101
+"""The id of the first controller of a cluster whose controllers are not brokers."""
 KAFKA_WITH_ZOOKEEPER: Final = "3.9.1"
 """From the last release line with ZooKeeper mode and with ZooKeeper on its class path."""
 
@@ -35,12 +37,16 @@ class Roles(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One node: its id, release, roles, and properties that override the cluster's."""
+    """One node: its id, release, roles, and properties that override the cluster's.
+
+    With ``is_reference`` it is a controller of our reference that decides as the release does.
+    """
 
     id: int
     release: str = NEWEST_TESTED
     roles: Roles = Roles.COMBINED
     properties: Mapping[str, str] = field(default_factory=dict)
+    is_reference: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,11 @@ class ClusterSpec:
             raise StackError(f"node ids must be different and not negative, not {ids}")
         self._check_modes()
         oldest = min(parse_release(node.release) for node in self.nodes)
+        references = [node for node in self.nodes if node.is_reference]
+        if any(node.roles is not Roles.CONTROLLER for node in references):
+            raise StackError("a reference of KRaft is a controller alone; brokers are Kafka's")
+        if references and (self.dynamic_voters or self.migrating):
+            raise StackError("controllers of the reference have static voters and no migration")
         if self.dynamic_voters and oldest < (3, 9, 0):
             raise StackError("dynamic voters (KIP-853) need Kafka 3.9 or newer on every node")
 
@@ -114,6 +125,34 @@ def combined(
     """A cluster of nodes 1, 2, ..., each broker and controller; one node per given release."""
     nodes = [NodeSpec(node_id, release) for node_id, release in enumerate(releases, start=1)]
     return ClusterSpec(nodes, metadata_version, properties or {})
+
+
+def under_reference(
+    releases: Sequence[str],
+    references: int,
+    javas: int = 0,
+    metadata_version: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> ClusterSpec:
+    """Brokers 1, 2, ... of given releases under controllers 101, 102, ..., ours before Kafka's.
+
+    ``references`` are ours, ``javas`` Kafka's. All controllers are of the newest of the releases.
+    """
+    newest = max(releases, key=parse_release)
+    brokers = [
+        NodeSpec(node_id, release, Roles.BROKER)
+        for node_id, release in enumerate(releases, start=1)
+    ]
+    controllers = [
+        NodeSpec(
+            FIRST_CONTROLLER_ID + index,
+            newest,
+            Roles.CONTROLLER,
+            is_reference=index < references,
+        )
+        for index in range(references + javas)
+    ]
+    return ClusterSpec([*controllers, *brokers], metadata_version, properties or {})
 
 
 def zookeeper_mode(

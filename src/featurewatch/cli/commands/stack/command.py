@@ -101,6 +101,22 @@ def up(
             default="released",
         ),
     ] = None,
+    reference_controllers: Annotated[
+        int | None,
+        Option(
+            metavar="COUNT",
+            help="Number of featurewatch's own KRaft controllers; the nodes are brokers then.",
+            min=1,
+            max=9,
+        ),
+    ] = None,
+    mixed_controllers: Annotated[
+        str | None,
+        Option(
+            metavar="OURS:KAFKAS",
+            help="Numbers of featurewatch's and of Kafka's controllers in one quorum, as in 1:2.",
+        ),
+    ] = None,
     directory: Directory = None,
     foreground: Annotated[bool, Option(help="Run in the foreground until Ctrl-C.")] = False,
     as_json: Json = False,
@@ -123,6 +139,8 @@ def up(
         reference_topics,
         controlled_brokers,
         operations_dialect,
+        reference_controllers,
+        mixed_controllers,
     )
     run.up(directory, stack, foreground=foreground, as_json=as_json)
 

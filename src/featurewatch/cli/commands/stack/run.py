@@ -138,4 +138,5 @@ def _describe_node(node: dict[str, Any]) -> str:
     state = "ready" if node["ready"] else f"not ready: {node['missing']}"
     if "mode" in node:
         return f"{node['id']:<11} {node['address']:<15} {node['mode']}, {state}"
-    return f"node {node['id']:<6} {node['release']:<7} {'+'.join(node['roles'])}, {state}"
+    roles = "+".join(node["roles"]) + (" of the reference" if node.get("is_reference") else "")
+    return f"node {node['id']:<6} {node['release']:<7} {roles}, {state}"

@@ -1,5 +1,6 @@
 """The stack file that the options of ``stack up`` describe."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ from featurewatch.stack.kafka.specs import (
     KAFKA_WITH_ZOOKEEPER,
     NEWEST_TESTED,
     combined,
+    under_reference,
     zookeeper_mode,
 )
 from featurewatch.stack.reference_nodes import MAX_PROCESSES
@@ -42,6 +44,8 @@ class StackOptions:
     reference_topics: bool = False
     controlled_brokers: int | None = None
     operations_dialect: OperationsForm | None = None
+    reference_controllers: int | None = None
+    mixed_controllers: str | None = None
 
     def described(self) -> StackFile:
         """The stack.
@@ -62,7 +66,10 @@ class StackOptions:
             raise UsageError(str(error)) from error
 
     def _zookeeper_mode(self) -> StackFile:
-        kraft = (self.nodes, self.releases, self.metadata_version, self.light_brokers)
+        kraft = (
+            *(self.nodes, self.releases, self.metadata_version, self.light_brokers),
+            *(self.reference_controllers, self.mixed_controllers),
+        )
         if any(value is not None for value in kraft):
             raise UsageError(
                 "a stack with ZooKeeper takes --zookeeper-kafka or --controlled-brokers with "
@@ -129,5 +136,24 @@ class StackOptions:
         # Heartbeats of light brokers go out at about 2,000 a second: more need longer sessions.
         session_ms = max(6_000, 10 * light)
         properties = {"broker.session.timeout.ms": str(session_ms)} if light else {}
-        spec = combined(releases, self.metadata_version, properties)
+        ours, kafkas = self._controllers()
+        if ours:
+            version = self.metadata_version
+            spec = under_reference(releases, ours, kafkas, version, properties)
+        else:
+            spec = combined(releases, self.metadata_version, properties)
         return StackFile(spec, light_brokers=light)
+
+    def _controllers(self) -> tuple[int, int]:
+        """How many controllers of the reference and of Kafka there are; none: nodes have both."""
+        if self.mixed_controllers is None:
+            return self.reference_controllers or 0, 0
+        if self.reference_controllers is not None:
+            raise UsageError("give --reference-controllers or --mixed-controllers, not both")
+        match = re.fullmatch(r"([1-9]):([1-9])", self.mixed_controllers)
+        if match is None:
+            raise UsageError(
+                "--mixed-controllers is the number of ours and of Kafka's, from 1 to 9 each, as in "
+                f"1:2, not {self.mixed_controllers!r}"
+            )
+        return int(match[1]), int(match[2])

@@ -20,6 +20,7 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     API_VERSIONS,
     OFFERED,
     ApiDialect,
+    Versions,
 )
 from featurewatch.reference.zookeeper.wire.frames import WireRequest
 
@@ -41,14 +42,22 @@ class ClusterView:
     brokers: Mapping[int, Endpoint] = field(default_factory=dict)
 
 
-def api_versions(request: WireRequest, api_dialect: ApiDialect, response: FeaturesResponse) -> Any:
-    """The response to ApiVersions of an offered version."""
+def api_versions(
+    request: WireRequest,
+    api_dialect: ApiDialect,
+    response: FeaturesResponse,
+    offered: Mapping[int, Versions] | None = None,
+) -> Any:
+    """The response to ApiVersions of an offered version.
+
+    ``offered`` are the requests of this listener; None: those of the dialect.
+    """
     form = response_class(request.body)
     if api_dialect is ApiDialect.KIP_778 and request.version >= _NO_MINIMUM_SINCE:
         form = message_class("Kip778ApiVersionsResponse", request.version)
     common = {
         "error_code": ErrorCode.NONE,
-        "api_keys": _api_keys(form, OFFERED[api_dialect].items()),
+        "api_keys": _api_keys(form, (offered or OFFERED[api_dialect]).items()),
         "throttle_time_ms": 0,
     }
     if request.version < FEATURES_SINCE:

@@ -54,7 +54,13 @@ class WireServer:
         host: str = "127.0.0.1",
         port: int = 0,
         name: str = "reference",
+        limits: Mapping[int, int] | None = None,
     ) -> None:
+        """``limits``: the size of requests that may be larger than others, by key.
+
+        None: those of the dialect.
+        """
+        self._limits = _LIMITS.get(api_dialect, {}) if limits is None else limits
         self.host = host
         self.port = port
         self._api_dialect = api_dialect
@@ -121,10 +127,9 @@ class WireServer:
     async def _read_frame(self, reader: asyncio.StreamReader) -> bytes:
         size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
         head, limit = b"", MAX_REQUEST_BYTES
-        limits = _LIMITS.get(self._api_dialect, {})
-        if limit < size <= max(limits.values(), default=0):
+        if limit < size <= max(self._limits.values(), default=0):
             head = await reader.readexactly(_KEY.size)
-            limit = limits.get(_KEY.unpack(head)[0], limit)
+            limit = self._limits.get(_KEY.unpack(head)[0], limit)
         if not 0 <= size <= limit:
             raise MalformedRequestError(
                 f"a request of {size} bytes, where at most {limit} are accepted: "

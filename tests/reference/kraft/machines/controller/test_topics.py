@@ -19,6 +19,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     DeleteTopicState,
     IncrementalAlterConfigs,
 )
+from featurewatch.reference.kraft.machines.controller.state import MIGRATING
 from tests.reference.kraft.machines.controller.driven import Driven, led, uuid
 
 
@@ -150,7 +151,7 @@ def test_versions_of_partitions(level: int, version: int) -> None:
     driven = three(level)
     topic = driven.create("a", (1, 2))
     assert driven.records[-1].version == version
-    assert (driven.partition(topic).directories[0] == NO_UUID) is (version == 0)
+    assert (driven.partition(topic).directories[0] == MIGRATING) is (version == 0)
 
 
 # -- more partitions -------------------------------------------------------------------------------

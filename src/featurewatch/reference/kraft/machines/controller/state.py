@@ -26,9 +26,9 @@ TOPIC: Final = 2
 BROKER: Final = 4
 """Types of resources that have settings (``ConfigResource.Type``)."""
 
-MIGRATING: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-UNASSIGNED: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
-LOST: Final = "AAAAAAAAAAAAAAAAAAAAAg"
+UNASSIGNED: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+LOST: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
+MIGRATING: Final = "AAAAAAAAAAAAAAAAAAAAAg"
 """Directory ids that stand for no directory (``DirectoryId``)."""
 
 

@@ -1,0 +1,23 @@
+"""Metadata records with the content that a test names, and plain values for the rest."""
+
+from typing import Any, Final
+
+from featurewatch.reference.kraft.machines.levels import StateRecord
+from featurewatch.streams.kraft.records.schema import Field, record_table
+
+TOPIC: Final = "kZGNLvwmTvaTYYZ2YjBjyA"
+_SCHEMAS: Final = {schema.type: schema for schema in record_table().records.values()}
+
+
+def _plain(field: Field) -> Any:
+    if field.nullable:
+        return None
+    if field.kind.startswith("[]"):
+        return []
+    return {"bool": False, "string": "", "bytes": b"", "uuid": "A" * 22}.get(field.kind, 0)
+
+
+def of_type(kind: str, version: int = 0, /, **data: Any) -> StateRecord:
+    """A record of a type; tagged fields are there only if they are named."""
+    plain = {field.name: _plain(field) for field in _SCHEMAS[kind].at(version) if not field.tagged}
+    return StateRecord(kind, version, plain | data)

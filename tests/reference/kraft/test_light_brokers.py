@@ -1,0 +1,108 @@
+"""Light brokers and a controller over sockets: they register, follow the level, and end."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+from uuid import uuid4
+
+import pytest
+
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.reference.kraft.controller_node import ControllerNode
+from featurewatch.reference.kraft.light_brokers import LightBrokerHost, light_settings
+from featurewatch.reference.kraft.machines.broker.states import BrokerState
+from featurewatch.reference.kraft.machines.controller.controller import (
+    ControllerSettings,
+    MetadataController,
+)
+from featurewatch.reference.kraft.machines.controller.requests import (
+    FeatureUpdate,
+    Listener,
+    UpdateFeatures,
+)
+from featurewatch.reference.kraft.machines.controller.settings import Form
+from featurewatch.reference.kraft.machines.replicas import (
+    Endpoint,
+    ReplicaKey,
+    VoterNode,
+    VoterSet,
+    text_of,
+)
+from featurewatch.reference.kraft.machines.voter import VoterSettings
+from featurewatch.reference.kraft.storage import Identity, format_directory, open_storage
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
+from tests.processes import free_port
+from tests.waiting import DEADLINE_S
+
+CLUSTER = "AAAAAAAAAAAAAAAAAAAAAQ"
+BROKERS = 20
+
+
+@contextlib.asynccontextmanager
+async def _controller(directory: Path) -> AsyncIterator[tuple[ControllerNode, VoterSet]]:
+    place = Endpoint("CONTROLLER", "127.0.0.1", free_port())
+    voters = VoterSet.of([VoterNode(ReplicaKey(1), (place,))])
+    format_directory(directory, Identity(CLUSTER, 1, uuid4()))
+    storage = open_storage(directory, voters, cluster_id=CLUSTER, node_id=1)
+    settings = ControllerSettings(
+        node_id=1,
+        cluster_id=CLUSTER,
+        incarnation_id=text_of(uuid4()),
+        listeners=(Listener(*place),),
+        quorum=(1,),
+        form=Form.KIP_778,
+        bootstrap={METADATA_VERSION: FeatureLevel(19)},
+    )
+    raft = VoterSettings(ReplicaKey(1, storage.identity.directory_id), CLUSTER, (place,))
+    node = ControllerNode(storage, raft, MetadataController(settings, Random(1)))
+    await node.start()
+    try:
+        yield node, voters
+    finally:
+        await node.close()
+
+
+async def _client(host: LightBrokerHost) -> Connection:
+    place = Address(*host.address)
+    return await open_connection(place, timeout_s=DEADLINE_S, is_kip_778=True)
+
+
+@pytest.mark.form("document")
+async def test_light_brokers_follow_a_level_and_shut_down(tmp_path: Path) -> None:
+    """They register and are unfenced; a new level closes the connections of their clients, who then
+    see versions of that level (M-50); a shutdown is a controlled one."""
+    async with asyncio.timeout(DEADLINE_S), _controller(tmp_path) as (node, voters):
+        changed = asyncio.Event()
+        brokers = light_settings(1001, BROKERS, CLUSTER, Form.KIP_778, "4.3")
+        host = LightBrokerHost(voters, brokers, watcher=lambda _: changed.set())
+
+        async def until(condition: object) -> None:
+            while not condition():  # type: ignore[operator]
+                changed.clear()
+                await changed.wait()
+
+        await host.start()
+        await until(lambda: host.running == BROKERS)
+        assert {*host.machine.states.values()} == {BrokerState.RUNNING}
+        client = await _client(host)
+        assert client.api_versions[1] == (4, 16)
+        update = FeatureUpdate(METADATA_VERSION, 21, upgrade_type=0)
+        answer = await node.answer(UpdateFeatures((update,)), 1)
+        assert answer.error_code == 0  # type: ignore[union-attr]
+        await until(lambda: host.machine.image and host.machine.image.level == 21)
+        while not client.closed:
+            await asyncio.sleep(0)
+            with contextlib.suppress(Exception):
+                await client.request_api_versions(DEADLINE_S)
+        again = await _client(host)
+        assert again.api_versions[1] == (4, 17)
+        await again.close()
+        registered = node.controller.committed.brokers.values()
+        assert not any(one.fenced for one in registered)
+        await host.close()
+        assert len(host.machine.ended) == BROKERS
+        assert not any(one.is_failure for one in host.machine.ended.values())
+        assert host.machine.states == {}
