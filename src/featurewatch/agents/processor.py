@@ -19,6 +19,7 @@ from featurewatch.agents.at_least_once import (
 )
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.delivery import GapDetector, input_message, reversal_reason
+from featurewatch.agents.late_release import LateRelease
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.run_failure import RunFailure
 from featurewatch.agents.time_share import TimeShare
@@ -51,7 +52,6 @@ from featurewatch.streams.topics import (
     Topic,
 )
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.garbage import LateRelease
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")

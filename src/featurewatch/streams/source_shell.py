@@ -168,7 +168,7 @@ class SourceShell(ABC):
         if self._progress is not None and self._progress.cluster is not None:
             await self._publish_state(self._progress, self._progress.cluster)
 
-    async def withdraw(self, reason: str) -> None:  # noqa: B027  # a log says what it is of itself
+    async def withdraw(self, reason: str) -> None:  # noqa: B027  # records of a log stay true
         """Takes back what it published, as its nodes are not this cluster's, or may not be.
 
         Called after `run` has ended.

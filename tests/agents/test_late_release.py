@@ -1,8 +1,8 @@
-"""When a process that holds images returns memory to the system."""
+"""When a worker returns memory to the system."""
 
 import asyncio
 
-from featurewatch.tables.garbage import LateRelease
+from featurewatch.agents.late_release import LateRelease
 
 
 async def test_requests_until_the_release_are_one() -> None:
