@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from featurewatch.common.java_properties import properties_in
 from featurewatch.controller.kraft import Release, UnknownReleaseError, release_of
-from featurewatch.controller.rehearsal.steps import named_level
 from featurewatch.reference.kraft.machines.controller.requests import Listener
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
 from featurewatch.reference.kraft.machines.replicas import Endpoint, text_of
@@ -152,6 +151,9 @@ def _bootstrap(options: argparse.Namespace, release: Release) -> dict[FeatureNam
 def _level(text: str) -> FeatureLevel:
     if text.isdecimal() and int(text) <= _HIGHEST:
         return FeatureLevel(int(text))
+    # Here, because it takes a sixth of the start, and a number does not need it.
+    from featurewatch.controller.rehearsal.steps import named_level
+
     named = named_level(text)
     if named is None:
         raise OptionError(f"--level {text}: no such metadata.version; give a number or 4.0-IV3")
