@@ -1,4 +1,4 @@
-"""An OpenID provider on the loopback interface: it signs tokens with a key of its own."""
+"""An OpenID provider on the loopback interface: it signs tokens with its key."""
 
 import base64
 import json

@@ -158,8 +158,8 @@ def test_an_endpoint_that_is_down_is_one_line() -> None:
             fetch(endpoint(url), LIMITS)
 
 
-def test_a_file_and_what_is_none(tmp_path: Path) -> None:
-    """A file that is missing, empty, and good."""
+def test_a_file_that_is_missing_empty_and_good(tmp_path: Path) -> None:
+    """The text of the file is the token, white space included."""
     file = tmp_path / "token"
     with pytest.raises(TokenError, match=r"token file .*/token cannot be read: No such file"):
         fetch(TokenFile(str(file)), LIMITS)

@@ -196,7 +196,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _endpoint_tls(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
-    """The TLS of the endpoint, which is not that of Kafka: both have authorities of their own."""
+    """The TLS of the endpoint, which is not that of Kafka: each has its authorities."""
     tls = {name: value for name, value in options.items() if name in TLS_KEYS}
     for key, name in (("https.ca.location", "ssl.ca.location"), ("https.ca.pem", "ssl.ca.pem")):
         if value := properties.get(key, "").strip():

@@ -68,7 +68,7 @@ class TokenSource:
         """A token that is valid now, fetched within this time if need be.
 
         Raises:
-            TokenError: There is none. What is being fetched is there for the next call.
+            TokenError: No token is valid. A fetch that is not over continues for the next call.
         """
         current, pending = self._ask()
         if pending is None:
@@ -140,7 +140,7 @@ class TokenSource:
         raise TokenError(f"no token came from {self.login.source} within {waited_s:g} s")
 
     def _renew(self, pending: "Future[Token]") -> None:
-        """Fetches in a thread of its own, and completes ``pending`` in any case."""
+        """Fetches in a separate thread, and completes ``pending`` in any case."""
         result: Token | TokenError
         try:
             result = self._fetched()
