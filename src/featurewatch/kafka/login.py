@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from featurewatch.common.text import quoted
@@ -28,7 +29,10 @@ _WINDOW: Final = (0.85, 0.95)
 
 
 async def authenticate(
-    connection: Connection, security: Security, timeout_s: float
+    connection: Connection,
+    security: Security,
+    timeout_s: float,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> "LoginRenewal | None":
     """Logs a connection in, the first time or again; closes it if that fails.
 
@@ -69,21 +73,25 @@ async def authenticate(
         ) from error
     if lifetime_ms <= 0:
         return None
-    return LoginRenewal(security, timeout_s, lifetime_ms / 1000)
+    return LoginRenewal(security, timeout_s, lifetime_ms / 1000, monotonic)
 
 
 class LoginRenewal:
     """Renews the login of one connection before it ends: the node closes the connection then."""
 
-    def __init__(self, security: Security, timeout_s: float, lifetime_s: float) -> None:
+    def __init__(
+        self,
+        security: Security,
+        timeout_s: float,
+        lifetime_s: float,
+        monotonic: Callable[[], float],
+    ) -> None:
         self._security = security
         self._timeout_s = timeout_s
+        self._monotonic = monotonic
         self._lock = asyncio.Lock()
-        self._begin(lifetime_s)
-
-    def _begin(self, lifetime_s: float) -> None:
         low, high = _WINDOW
-        now_s = time.monotonic()
+        now_s = monotonic()
         self._end_s = now_s + lifetime_s
         self._due_s = now_s + lifetime_s * random.uniform(low, high)
 
@@ -94,16 +102,18 @@ class LoginRenewal:
             NodeError: The node refused, or broke off. The connection is closed.
             NoTokenError: There is no token, and the login has ended.
         """
-        if time.monotonic() < self._due_s:
+        if self._monotonic() < self._due_s:
             return
         async with self._lock:
-            now_s = time.monotonic()
+            now_s = self._monotonic()
             if now_s < self._due_s:
                 return
             try:
-                renewal = await authenticate(connection, self._security, self._timeout_s)
+                renewal = await authenticate(
+                    connection, self._security, self._timeout_s, self._monotonic
+                )
             except NoTokenError:
-                remaining_s = self._end_s - time.monotonic()
+                remaining_s = self._end_s - self._monotonic()
                 if remaining_s <= 0:
                     await connection.close()
                     raise

@@ -194,3 +194,28 @@ async def test_admin_clients_and_those_of_the_bus_use_the_same_tokens(
     assert producer.flush(10) == 0
     # One token at a time for all of them.
     assert 1 <= len(provider.bodies) - before <= 6
+
+
+@pytest.mark.nightly
+async def test_a_producer_recovers_from_an_outage_of_the_provider(
+    node: GuardedNode, provider: Provider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Messages wait for the next token, and no line of a log shows a secret."""
+    properties = client_properties(provider, **{"sasl.oauthbearer.scope": "outage"})
+    await create_topics(node.cluster, ["oauth-outage"])
+    producer = Producer(BusSettings(node.broker, properties).client())
+    delivered: list[object] = []
+
+    async def deliver() -> None:
+        count = len(delivered)
+        producer.produce("oauth-outage", b"m", on_delivery=lambda error, _: delivered.append(error))
+        await until(lambda: producer.poll(0) is None or len(delivered) > count, 60)
+
+    await deliver()
+    provider.answer = lambda _, request: respond(request, 401, "{}")
+    await asyncio.sleep(2 * LIFETIME_S)
+    producer.poll(0)
+    provider.answer = granted
+    await deliver()
+    assert delivered == [None, None]
+    assert SECRET not in caplog.text

@@ -148,7 +148,7 @@ def changed(**changes: str) -> dict[str, str]:
                 **ENDPOINT,
                 "sasl.jaas.config": f'{MODULE} required unsecuredLoginStringClaim_sub="a";',
             },
-            "the option unsecured is not supported",
+            "the option unsecuredLoginStringClaim_sub is not supported",
         ),
         (
             {

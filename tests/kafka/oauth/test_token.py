@@ -1,21 +1,14 @@
 """What a token says, and when it is renewed: Kafka's rule as a table."""
 
 import base64
-import json
-from typing import Any
 
 import pytest
 
 from featurewatch.kafka.oauth.settings import RefreshRule, TokenError
 from featurewatch.kafka.oauth.token import Token, read_token, renewal_s
+from tests.oidc import jwt
 
 NOW_S = 1_000_000.0
-
-
-def jwt(claims: Any) -> str:
-    """A token with these claims, and no signature."""
-    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
-    return f"e30.{payload}.c2ln"
 
 
 def test_a_token_says_its_end_its_begin_and_its_subject() -> None:

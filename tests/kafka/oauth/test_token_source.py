@@ -16,7 +16,7 @@ from featurewatch.kafka.oauth.settings import (
     TokenFile,
 )
 from featurewatch.kafka.oauth.token_source import TokenSource, token_source
-from tests.kafka.oauth.test_token import jwt
+from tests.oidc import jwt
 
 LOGIN = OauthLogin(TokenFile("/token"), limits=FetchLimits(1, 1, 0.1, 10))
 

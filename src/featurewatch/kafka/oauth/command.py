@@ -5,12 +5,18 @@ import selectors
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from featurewatch.kafka.oauth.settings import TokenCommand, TokenError
 
 
-def printed_token(command: TokenCommand, timeout_s: float, max_bytes: int) -> str:
+def printed_token(
+    command: TokenCommand,
+    timeout_s: float,
+    max_bytes: int,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> str:
     """What a program prints within a time and a size; what it started ends with it.
 
     Its error output is not read: it may have the secret that the program uses.
@@ -30,7 +36,8 @@ def printed_token(command: TokenCommand, timeout_s: float, max_bytes: int) -> st
         reason = getattr(error, "strerror", None) or "an argument is not valid"
         raise TokenError(f"the token command {command} cannot be started: {reason}") from None
     try:
-        output = _output(process, time.monotonic() + timeout_s, max_bytes)
+        end_s = monotonic() + timeout_s
+        output = _output(process, lambda: max(0.0, end_s - monotonic()), max_bytes)
         if output is None:
             raise TokenError(
                 f"the token command {command} took longer than {timeout_s:g} s "
@@ -55,19 +62,21 @@ def printed_token(command: TokenCommand, timeout_s: float, max_bytes: int) -> st
             process.stdout.close()
 
 
-def _output(process: subprocess.Popen[bytes], end_s: float, max_bytes: int) -> bytes | None:
+def _output(
+    process: subprocess.Popen[bytes], remaining_s: Callable[[], float], max_bytes: int
+) -> bytes | None:
     """What the process printed until it ended, or until that is too much; None: time is up."""
     assert process.stdout is not None  # noqa: S101 - it was asked for
     descriptor, output = process.stdout.fileno(), b""
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
         while len(output) <= max_bytes:
-            if not selector.select(max(0.0, end_s - time.monotonic())):
+            if not selector.select(remaining_s()):
                 return None
             part = os.read(descriptor, max_bytes + 1 - len(output))
             if not part:
                 try:
-                    process.wait(max(0.0, end_s - time.monotonic()))
+                    process.wait(remaining_s())
                 except subprocess.TimeoutExpired:
                     return None
                 break

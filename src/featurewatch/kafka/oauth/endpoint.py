@@ -10,6 +10,7 @@ import io
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from typing import IO, Any, Final
 from urllib.parse import quote_plus, urlsplit
 
@@ -28,9 +29,14 @@ _LASTING: Final = frozenset(
 _REDIRECTS: Final = range(300, 400)
 
 
-def granted_token(endpoint: TokenEndpoint, limits: FetchLimits, max_bytes: int) -> str:
+def granted_token(
+    endpoint: TokenEndpoint,
+    limits: FetchLimits,
+    max_bytes: int,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> str:
     """The token in the answer of the endpoint, not checked; raises `TokenError`."""
-    status, content_type, location, body = _answer(endpoint, limits, max_bytes)
+    status, content_type, location, body = _answer(endpoint, limits, max_bytes, monotonic)
     if status in _REDIRECTS:
         raise TokenError(
             f"{endpoint} redirects to {_shown(location)}, which is not followed: set "
@@ -79,11 +85,14 @@ def _request(endpoint: TokenEndpoint) -> tuple[bytes, dict[str, str]]:
 
 
 def _answer(
-    endpoint: TokenEndpoint, limits: FetchLimits, max_bytes: int
+    endpoint: TokenEndpoint,
+    limits: FetchLimits,
+    max_bytes: int,
+    monotonic: Callable[[], float],
 ) -> tuple[int, str, str, bytes]:
     """Status, Content-Type, Location and at most one byte more than ``max_bytes`` of the body."""
     body, headers = _request(endpoint)
-    connection = _Connection(endpoint, limits)
+    connection = _Connection(endpoint, limits, monotonic)
     try:
         connection.request("POST", endpoint.target, body, headers)
         response = connection.getresponse()
@@ -137,16 +146,19 @@ def _answer(
 class _Connection(http.client.HTTPConnection):
     """A connection whose answer has a time for all of it, also if it comes byte by byte."""
 
-    def __init__(self, endpoint: TokenEndpoint, limits: FetchLimits) -> None:
+    def __init__(
+        self, endpoint: TokenEndpoint, limits: FetchLimits, monotonic: Callable[[], float]
+    ) -> None:
         super().__init__(endpoint.host, endpoint.port)
         self._endpoint = endpoint
         self._limits = limits
+        self._monotonic = monotonic
         self._socket: socket.socket | None = None
         self.is_connected = False
 
     def connect(self) -> None:
         """Connects within the time for it, TLS included."""
-        end_s = time.monotonic() + self._limits.connect_s
+        limit = _TimeLimit(self._monotonic, self._limits.connect_s)
         self._socket = connected = socket.create_connection(
             (self._endpoint.host, self._endpoint.port), self._limits.connect_s
         )
@@ -155,10 +167,10 @@ class _Connection(http.client.HTTPConnection):
             self._socket = connected = context.wrap_socket(
                 connected, server_hostname=self._endpoint.host, do_handshake_on_connect=False
             )
-            _limit(connected, end_s)
+            limit.apply(connected)
             connected.do_handshake()
         self.is_connected = True
-        self.sock = _TimedSocket(connected, time.monotonic() + self._limits.read_s)
+        self.sock = _TimedSocket(connected, _TimeLimit(self._monotonic, self._limits.read_s))
 
     def end(self) -> None:
         """Closes the connection."""
@@ -168,42 +180,49 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _TimedSocket:
-    """What `http.client` needs of a socket, until a moment of the monotonic clock."""
+    """What `http.client` needs of a socket, within a time."""
 
-    def __init__(self, connected: socket.socket, end_s: float) -> None:
+    def __init__(self, connected: socket.socket, limit: "_TimeLimit") -> None:
         self._socket = connected
-        self._end_s = end_s
+        self._limit = limit
 
     def sendall(self, data: bytes) -> None:
-        _limit(self._socket, self._end_s)
+        self._limit.apply(self._socket)
         self._socket.sendall(data)
 
     def makefile(self, _mode: str, *_arguments: Any) -> IO[bytes]:
-        return io.BufferedReader(_TimedReader(self._socket, self._end_s))
+        return io.BufferedReader(_TimedReader(self._socket, self._limit))
 
     def close(self) -> None:
         """Does nothing: the answer is read after `http.client` closed the connection."""
 
 
 class _TimedReader(io.RawIOBase):
-    def __init__(self, connected: socket.socket, end_s: float) -> None:
+    def __init__(self, connected: socket.socket, limit: "_TimeLimit") -> None:
         self._socket = connected
-        self._end_s = end_s
+        self._limit = limit
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        _limit(self._socket, self._end_s)
+        self._limit.apply(self._socket)
         return self._socket.recv_into(buffer)
 
 
-def _limit(connected: socket.socket, end_s: float) -> None:
-    """Lets the next operation last until a moment; raises `TimeoutError` if that has passed."""
-    remaining_s = end_s - time.monotonic()
-    if remaining_s <= 0:
-        raise TimeoutError
-    connected.settimeout(remaining_s)
+class _TimeLimit:
+    """The time for several operations on a socket, from now on."""
+
+    def __init__(self, monotonic: Callable[[], float], seconds: float) -> None:
+        self._monotonic = monotonic
+        self._end_s = monotonic() + seconds
+
+    def apply(self, connected: socket.socket) -> None:
+        """Lets the next operation last until the end; raises `TimeoutError` after it."""
+        remaining_s = self._end_s - self._monotonic()
+        if remaining_s <= 0:
+            raise TimeoutError
+        connected.settimeout(remaining_s)
 
 
 def _reason(answer: Any, endpoint: TokenEndpoint) -> str:
@@ -212,7 +231,8 @@ def _reason(answer: Any, endpoint: TokenEndpoint) -> str:
         return ""
     parts = [answer.get(name) for name in ("error", "error_description")]
     text = ", ".join(part for part in parts if isinstance(part, str) and part)
-    for secret in (endpoint.client_secret, quote_plus(endpoint.client_secret)):
+    encoded = _request(endpoint)[1]["Authorization"].partition(" ")[2]
+    for secret in (endpoint.client_secret, quote_plus(endpoint.client_secret), encoded):
         text = text.replace(secret, "(the secret)")
     return f" ({quoted(text)})" if text else ""
 

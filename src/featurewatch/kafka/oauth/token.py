@@ -38,8 +38,8 @@ class Token:
 def read_token(text: str, subject_claim: str, origin: str, now_s: float) -> Token:
     """The token in ``text``, a JSON Web Token (RFC 7519), surrounding white space aside.
 
-    ``origin`` is where it is from, for messages. Raises `TokenError` if it is none, says not when
-    it ends or for whom it is, or has ended by ``now_s``.
+    ``origin`` is where it is from, for messages. Raises `TokenError` if it is no such token, does
+    not say when it ends or for whom it is, or has ended by ``now_s``.
     """
     claims = _claims(text := text.strip(), origin)
     expires_s, issued_s = _time(claims, "exp", origin), _time(claims, "iat", origin)
