@@ -60,7 +60,7 @@ APIS = {
     "ListPartitionReassignments": "0",
     "Metadata": "0-12",
     "RemoveRaftVoter": "0",
-    "SaslAuthenticate": "0",
+    "SaslAuthenticate": "0-1",
     "SaslHandshake": "1",
     "StopReplica": "0-4",
     "UnregisterBroker": "0",

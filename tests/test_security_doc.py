@@ -11,6 +11,7 @@ from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
 from featurewatch.common.http import access, listener, passwords, rate_limits
 from featurewatch.kafka import limits, sasl
 from featurewatch.kafka.address import Address
+from featurewatch.kafka.oauth import fetch, token
 from featurewatch.monitor import alert_budget
 from featurewatch.monitor.rules import rule
 from featurewatch.monitor.snapshot import MAX_INCOMPATIBLE
@@ -59,6 +60,10 @@ LIMITS = {
     "time for a response, also one that comes byte by byte": (
         f"{ApiVersionsSettings((Address('h', 1),)).timeout_s:g} s"
     ),
+    "answer of a token endpoint, token file, or output of a token command": size(
+        fetch.MAX_ANSWER_BYTES
+    ),
+    "token": f"{token.MAX_TOKEN_CHARS:,} characters",
     "iterations of SCRAM that a node requires": f"4,096 to {sasl.MAX_ITERATIONS:,}",
     "addresses of a cluster's nodes that are remembered beside the configured ones": (
         f"{node_addresses.MAX_NODES} nodes of each role, "

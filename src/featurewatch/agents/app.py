@@ -83,6 +83,12 @@ def register_agent(
 def _credentials(bus: BusSettings) -> Any:
     """Faust's credentials from the bus' properties; None for a plain connection."""
     security = from_properties(bus.properties)
+    if security.tokens is not None:
+        from featurewatch.agents.tokens import FaustTokens
+
+        return faust.OAuthCredentials(
+            oauth_cb=FaustTokens(security.tokens), ssl_context=security.tls
+        )
     if security.mechanism is not None:
         return faust.SASLCredentials(
             username=security.username,

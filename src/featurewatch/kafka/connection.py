@@ -3,7 +3,6 @@
 A request is a message of `kafka.messages`, whose type names that of its response.
 """
 
-import asyncio
 import ssl
 import struct
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +11,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar, cast
 
-from featurewatch.common.text import quoted
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.decode import DecodeError, read_entity, skip_tags
@@ -31,6 +29,7 @@ from featurewatch.kafka.shortage import local_shortage
 from featurewatch.kafka.transport import Connect, Transport, connect_asyncio
 
 if TYPE_CHECKING:
+    from featurewatch.kafka.login import LoginRenewal
     from featurewatch.kafka.messages import (
         ApiVersionsResponseV0,
         ApiVersionsResponseV3,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
         ApiVersionsResponseV5,
         Kip778ApiVersionsResponseV4,
     )
-    from featurewatch.kafka.sasl import Exchange
 
     AnyApiVersionsResponse = (
         ApiVersionsResponseV0
@@ -79,6 +77,10 @@ class LocalResourceError(NodeError):
     """Out of local resources (such as file descriptors); says nothing about the node."""
 
 
+class NoTokenError(LocalResourceError):
+    """There is no token to log in with; says nothing about the node."""
+
+
 class OtherNodeError(NodeError):
     """Another node, or a node of another cluster, listens at the address."""
 
@@ -112,6 +114,8 @@ class Connection:
         self._transport = transport
         self._client_id = client_id
         self._correlation_id = 0
+        self._renewal: LoginRenewal | None = None
+        """When the login ends, and how it is renewed; None: it lasts as long as the connection."""
 
     @property
     def closed(self) -> bool:
@@ -139,7 +143,7 @@ class Connection:
         """
         limit = limit or response_limit(request.__api_key__)
         body = await self._exchange(request, timeout_s, limit.max_bytes)
-        return self._parse(body, response_class(request), limit.max_items)
+        return self.parse(body, response_class(request), limit.max_items)
 
     async def request_api_versions(
         self, timeout_s: float, expected: ExpectedNode | None = None
@@ -192,7 +196,7 @@ class Connection:
         self, body: memoryview, form: "type[AnyApiVersionsResponse]"
     ) -> "AnyApiVersionsResponse":
         limit = response_limit(API_VERSIONS_KEY)
-        response: AnyApiVersionsResponse = self._parse(body, form, limit.max_items)
+        response: AnyApiVersionsResponse = self.parse(body, form, limit.max_items)
         self.api_versions = MappingProxyType(
             {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         )
@@ -200,39 +204,15 @@ class Connection:
         return response
 
     async def authenticate(self, security: Security, timeout_s: float) -> None:
-        """Logs in by SASL; raises `AuthenticationError` with the server's reason."""
-        from featurewatch.kafka.sasl import SaslError
+        """Logs in by SASL.
 
-        mechanism = str(security.mechanism)
-        handshake = await self.request(
-            messages.SaslHandshakeRequestV1(mechanism=mechanism), timeout_s
-        )
-        if handshake.error_code:
-            offered = quoted(", ".join(handshake.mechanisms)) or "none"
-            await self.close()
-            raise AuthenticationError(
-                f"{self.address} does not offer SASL {mechanism} (it offers: {offered}): "
-                "set sasl.mechanism to one of these"
-            )
-        try:
-            await self._log_in(security.exchange(), timeout_s)
-        except SaslError as error:
-            await self.close()
-            raise AuthenticationError(f"{self.address} refused the SASL login: {error}") from error
+        Raises:
+            AuthenticationError: The node refused; with its reason.
+            NoTokenError: There is no token for a login that needs one.
+        """
+        from featurewatch.kafka import login
 
-    async def _log_in(self, exchange: "Exchange", timeout_s: float) -> None:
-        from featurewatch.kafka.sasl import SaslError
-
-        message: bytes | None = next(exchange)
-        while message is not None:
-            response = await self.request(
-                messages.SaslAuthenticateRequestV0(auth_bytes=message), timeout_s
-            )
-            if response.error_code:
-                reason = quoted(response.error_message or f"error {response.error_code}")
-                raise SaslError(f"{reason}: check sasl.username and sasl.password")
-            # A SCRAM login needs the CPU for long: in a thread, other connections continue.
-            message = await asyncio.to_thread(_next_message, exchange, response.auth_bytes)
+        self._renewal = await login.authenticate(self, security, timeout_s)
 
     def abort(self) -> None:
         """Closes the connection at once; a request in flight fails. `close` may follow."""
@@ -246,6 +226,14 @@ class Connection:
     async def _exchange(
         self, request: Message, timeout_s: float, max_bytes: int = LOGIN_FRAME_BYTES
     ) -> memoryview:
+        if self.is_open and self._renewal is not None:
+            await self._renewal.renew_if_due(self)
+        return await self.exchange(request, timeout_s, max_bytes)
+
+    async def exchange(
+        self, request: Message, timeout_s: float, max_bytes: int = LOGIN_FRAME_BYTES
+    ) -> memoryview:
+        """Sends a request and returns the body of its response, whatever the login's state."""
         self._correlation_id += 1
         correlation_id = self._correlation_id
         frame = request_frame(request, correlation_id, self._client_id)
@@ -293,7 +281,8 @@ class Connection:
                 raise NodeError(reason) from error
         return memoryview(body)[start:]
 
-    def _parse(self, body: memoryview, form: type[_RESPONSE], max_items: int) -> _RESPONSE:
+    def parse(self, body: memoryview, form: type[_RESPONSE], max_items: int) -> _RESPONSE:
+        """A response of this form; raises `NodeError`, and closes the connection, if it is not."""
         try:
             return cast("_RESPONSE", read_entity(form, body, max_items=max_items)[0])
         except DecodeError as error:
@@ -322,6 +311,7 @@ async def open_connection(
         OtherNodeError: It is not the expected one.
         AuthenticationError: TLS or SASL failed.
         LocalResourceError: This process is out of file descriptors or memory.
+        NoTokenError: It has no token for the login.
     """
     if (problem := address.problem()) is not None:
         raise NodeError(f"{address} is not an address, {problem}: correct what advertises it")
@@ -342,7 +332,8 @@ async def open_connection(
     except ResponseTimeoutError as error:
         await connection.close()
         raise ResponseTimeoutError(f"{error}: {advice}") from error
-    except (AuthenticationError, OtherNodeError):
+    except (AuthenticationError, OtherNodeError, NoTokenError):
+        await connection.close()
         raise
     except NodeError as error:
         await connection.close()
@@ -390,14 +381,6 @@ def _raise_not_connected(address: Address, security: Security, error: OSError) -
             f"{address} closed the connection in the TLS handshake: {advice}"
         ) from error
     raise NodeError(unreachable(address, error, worked=worked)) from error
-
-
-def _next_message(exchange: "Exchange", received: bytes) -> bytes | None:
-    """The next message of a login; None: it is over."""
-    try:
-        return exchange.send(received)
-    except StopIteration:
-        return None
 
 
 def request_frame(request: Message, correlation_id: int, client_id: str) -> bytes:

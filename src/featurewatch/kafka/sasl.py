@@ -1,4 +1,5 @@
-"""The client's side of SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677), without IO.
+"""The client's side of SASL PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677) and OAUTHBEARER
+(RFC 7628), without IO.
 
 Each mechanism is a generator: it yields the bytes to send and is sent the bytes that came back;
 it returns when the server has proved itself.
@@ -8,7 +9,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 
 from featurewatch.common.text import quoted
 
@@ -29,6 +30,31 @@ class SaslError(Exception):
 def plain(username: str, password: str) -> Exchange:
     """Sends name and password at once."""
     yield f"\0{username}\0{password}".encode()
+
+
+def oauthbearer(token: str, extensions: Mapping[str, str]) -> Exchange:
+    """Sends a token, with the extensions of KIP-342; raises `SaslError`.
+
+    A server that refuses it sends an error in JSON first, and fails the login once that is
+    acknowledged with one byte (RFC 7628, 3.2.3).
+    """
+    pairs = "".join(f"{name}={value}\x01" for name, value in extensions.items())
+    answer = yield f"n,,\x01auth=Bearer {token}\x01{pairs}\x01".encode()
+    if answer:
+        yield b"\x01"
+        raise SaslError(f"the token is refused{_oauth_reason(answer)}")
+
+
+def _oauth_reason(answer: bytes) -> str:
+    """The status in a server's error, for a message."""
+    import orjson  # here: no other mechanism needs it
+
+    try:
+        error = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        return ""
+    status = error.get("status") if isinstance(error, dict) else None
+    return f" ({quoted(status)})" if isinstance(status, str) else ""
 
 
 def scram(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ssl
 
+    from featurewatch.kafka.oauth.token_source import TokenSource
     from featurewatch.kafka.sasl import Exchange
 
 # ssl and the mechanisms are imported where a listener needs them: most commands meet none that
@@ -15,17 +16,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS context (none: plaintext) and SASL login (no mechanism: none); passwords never print."""
+    """TLS context (none: plaintext) and SASL login (no mechanism: none); passwords never print.
+
+    ``tokens`` are those of OAUTHBEARER, and None with other mechanisms.
+    """
 
     tls: "ssl.SSLContext | None" = field(default=None, repr=False)
     mechanism: str | None = None
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
+    tokens: "TokenSource | None" = field(default=None, repr=False)
 
-    def exchange(self) -> "Exchange":
-        """A new SASL exchange; call it only where there is a mechanism."""
+    def exchange(self, token: str = "") -> "Exchange":
+        """A new SASL exchange; call it only where there is a mechanism.
+
+        ``token`` is the text of a token of ``tokens``, where there are any.
+        """
         from featurewatch.kafka import sasl
 
+        if self.tokens is not None:
+            return sasl.oauthbearer(token, self.tokens.login.extension_values())
         if self.mechanism == "PLAIN":
             return sasl.plain(self.username, self.password)
         return sasl.scram(str(self.mechanism), self.username, self.password)
@@ -42,7 +52,7 @@ def from_properties(properties: Mapping[str, str]) -> Security:
     and ``sasl.username``). Other properties are left alone.
     """
     # Here: most commands meet no listener with a login.
-    from featurewatch.kafka.client_config.login import login_of, protocol_of
+    from featurewatch.kafka.client_config.login import Login, login_of, protocol_of
 
     tls = None
     if protocol_of(properties).endswith("SSL"):
@@ -50,4 +60,10 @@ def from_properties(properties: Mapping[str, str]) -> Security:
 
         tls = RenewedContext(properties)
     login = login_of(properties)
-    return Security(tls) if login is None else Security(tls, *login)
+    if login is None:
+        return Security(tls)
+    if isinstance(login, Login):
+        return Security(tls, *login)
+    from featurewatch.kafka.oauth.token_source import token_source
+
+    return Security(tls, login.mechanism, tokens=token_source(login))

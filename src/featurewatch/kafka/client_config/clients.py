@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from featurewatch.kafka.client_config.errors import SecurityError
-from featurewatch.kafka.client_config.login import login_of, protocol_of
+from featurewatch.kafka.client_config.login import Login, login_of, protocol_of
 from featurewatch.kafka.client_config.tls import TlsFiles, tls_files
 
 _PASSED_ON: Final = (
@@ -48,17 +48,23 @@ _CERTIFICATE: Final = re.compile(
 )
 
 
-def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str | bool]:
-    """The configuration of a librdkafka client; it contains secrets. Raises `SecurityError`."""
-    result: dict[str, str | bool] = {
-        name: properties[name] for name in _PASSED_ON if name in properties
-    }
+def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration of a librdkafka client; it contains secrets. Raises `SecurityError`.
+
+    With OAUTHBEARER it has an ``oauth_cb``, which gives the tokens that all connections share.
+    """
+    result: dict[str, Any] = {name: properties[name] for name in _PASSED_ON if name in properties}
     protocol = protocol_of(properties)
     if protocol != "PLAINTEXT":
         result["security.protocol"] = protocol
     if (login := login_of(properties)) is not None:
         result["sasl.mechanism"] = login.mechanism
-        result["sasl.username"], result["sasl.password"] = login.username, login.password
+        if isinstance(login, Login):
+            result["sasl.username"], result["sasl.password"] = login.username, login.password
+        else:
+            from featurewatch.kafka.oauth.clients import token_callback
+
+            result["oauth_cb"] = token_callback(login)
     if protocol.endswith("SSL"):
         result |= _librdkafka_tls(tls_files(properties))
     return result
@@ -87,8 +93,13 @@ def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """
     protocol = protocol_of(properties)
     result = {} if protocol == "PLAINTEXT" else {"security.protocol": protocol}
-    if (login := login_of(properties)) is not None:
+    login = login_of(properties)
+    if isinstance(login, Login):
         result |= {"sasl.mechanism": login.mechanism, "sasl.jaas.config": login.jaas()}
+    elif login is not None:
+        from featurewatch.kafka.oauth.clients import java_login
+
+        result |= java_login(login, properties)
     if protocol.endswith("SSL"):
         result |= _java_tls(properties, tls_files(properties))
     return result

@@ -3,7 +3,8 @@
 ``keys.json`` lists them: ``used`` ones are read here, ``zookeeper`` ones also towards ZooKeeper,
 ``known`` ones are names of Kafka's clients (``AdminClientConfig``, ``ProducerConfig`` and
 ``ConsumerConfig`` of 3.3 to 4.3) or of librdkafka that change neither who logs in nor what is
-encrypted, and ``refused`` ones do, but cannot be used here; each has the reason.
+encrypted, and ``refused`` ones do, but cannot be used here; each has the reason. Some of these have
+``accepted`` values: Kafka's own classes that do what is done here.
 """
 
 import json
@@ -30,7 +31,8 @@ def check_keys(properties: Mapping[str, str]) -> None:
     """
     table = _table()
     for key, value in properties.items():
-        if (reason := table["refused"].get(key)) is not None:
+        is_accepted = value.strip() in table["accepted"].get(key, ())
+        if (reason := table["refused"].get(key)) is not None and not is_accepted:
             raise SecurityError(f"{key} {reason}", key)
         if not (key in table["used"] or key in table["known"] or key.startswith(_OTHERS)):
             raise SecurityError(_unknown(key, [*table["used"], *table["known"]]), key)

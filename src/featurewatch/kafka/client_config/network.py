@@ -40,13 +40,13 @@ def network_settings(properties: Mapping[str, str]) -> NetworkSettings:
     """Reads the settings; raises `SecurityError` for one that is not a number in its range."""
 
     def seconds(key: str, lowest: int = 1) -> float | None:
-        number = _number(properties, key, lowest, "a number of milliseconds")
+        number = integer_property(properties, key, lowest, "a number of milliseconds")
         return None if number is None else number / 1000
 
     def or_default(value: float | None, default: float) -> float:
         return default if value is None else value
 
-    repeats = _number(properties, "retries", 0, "a number")
+    repeats = integer_property(properties, "retries", 0, "a number")
     return NetworkSettings(
         properties.get("client.id") or None,
         seconds("default.api.timeout.ms"),
@@ -58,7 +58,8 @@ def network_settings(properties: Mapping[str, str]) -> NetworkSettings:
     )
 
 
-def _number(properties: Mapping[str, str], key: str, lowest: int, unit: str) -> int | None:
+def integer_property(properties: Mapping[str, str], key: str, lowest: int, unit: str) -> int | None:
+    """A number of at least ``lowest``; None: the property is not given. Raises `SecurityError`."""
     value = properties.get(key)
     if value is None:
         return None

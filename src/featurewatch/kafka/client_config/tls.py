@@ -20,6 +20,31 @@ from featurewatch.kafka.client_config.pem_files import held_file, pem_blocks
 MAX_STORE_BYTES: Final = 16 * 1024 * 1024
 """A larger file is not a store of keys or certificates."""
 
+TLS_KEYS: Final = frozenset(
+    {
+        "ssl.ca.location",
+        "ssl.ca.pem",
+        "ssl.certificate.location",
+        "ssl.certificate.pem",
+        "ssl.cipher.suites",
+        "ssl.enabled.protocols",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+"""The properties of TLS in either spelling."""
+
 _STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 _VERSIONS: Final = {
     "TLSV1": ssl.TLSVersion.TLSv1,

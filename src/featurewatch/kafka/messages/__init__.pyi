@@ -932,10 +932,19 @@ class ReassignPartitionResponseV0(Message):
 class SaslAuthenticateRequestV0(Request[SaslAuthenticateResponseV0]):
     auth_bytes: bytes
 
+class SaslAuthenticateRequestV1(Request[SaslAuthenticateResponseV1]):
+    auth_bytes: bytes
+
 class SaslAuthenticateResponseV0(Message):
     error_code: int
     error_message: str | None
     auth_bytes: bytes
+
+class SaslAuthenticateResponseV1(Message):
+    error_code: int
+    error_message: str | None
+    auth_bytes: bytes
+    session_lifetime_ms: int = ...
 
 class SaslHandshakeRequestV1(Request[SaslHandshakeResponseV1]):
     mechanism: str

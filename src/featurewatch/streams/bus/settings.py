@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from featurewatch.kafka.client_config.clients import librdkafka_properties
+from featurewatch.streams.bus.errors import BusUnavailableError
 from featurewatch.streams.topics import PREFIX, Topic
 
 LOG: Final = logging.getLogger("featurewatch.bus")
@@ -63,10 +64,16 @@ class BusSettings:
     def client(self, **defaults: Property) -> dict[str, Any]:
         """The configuration of a librdkafka client; ``properties`` go before ``defaults``.
 
-        Names of ``defaults`` have underscores for dots. Raises `SecurityError`.
+        Names of ``defaults`` have underscores for dots. With OAUTHBEARER it blocks until there is
+        a token: confluent-kafka waits for one when it creates a client, and does not say why none
+        comes.
+
+        Raises:
+            SecurityError: A property cannot be used.
+            BusUnavailableError: There is no token for the login.
         """
         named = {name.replace("_", "."): value for name, value in defaults.items()}
-        return {
+        config = {
             "client.id": "featurewatch",
             # A bus that recovered is found within five seconds: the default backs off to ten.
             "reconnect.backoff.max.ms": 2000,
@@ -75,3 +82,13 @@ class BusSettings:
             **librdkafka_properties(self.properties),
             "bootstrap.servers": self.bootstrap_servers,
         }
+        if (first_token := config.get("oauth_cb")) is not None:
+            from featurewatch.kafka.oauth.settings import TokenError
+
+            try:
+                first_token("")
+            except TokenError as error:
+                raise BusUnavailableError(
+                    f"the bus at {self.bootstrap_servers} has no login: {error}"
+                ) from None
+        return config

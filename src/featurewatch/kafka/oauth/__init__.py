@@ -1,0 +1,1 @@
+"""Access tokens for SASL OAUTHBEARER: read, fetched from where the properties say, and renewed."""
