@@ -11,7 +11,7 @@ from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
 from featurewatch.common.http import access, listener, passwords, rate_limits
 from featurewatch.kafka import limits, sasl
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.oauth import fetch, token
+from featurewatch.kafka.client_config.oauth import fetch, token
 from featurewatch.monitor import alert_budget
 from featurewatch.monitor.rules import rule
 from featurewatch.monitor.snapshot import MAX_INCOMPATIBLE

@@ -10,7 +10,7 @@ import pytest
 
 from featurewatch.admin.connections import MAX_IDLE, AdminConnections, Bootstrap
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import NodeError
+from featurewatch.kafka.node_errors import NodeError
 from tests.kafka.handshake import V3_ANSWER, frame, read_request
 from tests.waiting import until_async
 

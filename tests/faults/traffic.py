@@ -10,7 +10,7 @@ from typing import Self
 
 from featurewatch.admin.features.client import FeatureUpdate, UpdateRefusedError, update_features
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import NodeError
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.faults.verdict import Level
 

@@ -13,7 +13,8 @@ import pytest
 from featurewatch.kafka import sasl
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_config.errors import SecurityError
-from featurewatch.kafka.connection import NodeError, ResponseTimeoutError, open_connection
+from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.node_errors import NodeError, ResponseTimeoutError
 from featurewatch.kafka.security import from_properties
 from tests.kafka.handshake import V0_UNSUPPORTED, V3_ANSWER, frame, read_request
 

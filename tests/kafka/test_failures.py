@@ -11,8 +11,9 @@ import pytest
 import trustme
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.failures import KnownListeners, unreachable
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.kafka.security import from_properties
 from tests.kafka.handshake import V3_ANSWER, frame, read_request
 from tests.kafka.tls_nodes import CASES, listener, properties_of

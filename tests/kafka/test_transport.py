@@ -9,12 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import (
-    Connection,
-    NodeError,
-    ResponseTimeoutError,
-    open_connection,
-)
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.node_errors import NodeError, ResponseTimeoutError
 from tests.kafka.handshake import V0_UNSUPPORTED, V3_ANSWER, frame
 
 

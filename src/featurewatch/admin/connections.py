@@ -5,7 +5,8 @@ from typing import Final, NamedTuple
 from featurewatch.admin import controller_lookup
 from featurewatch.admin.errors import UnreachableError
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import CLIENT_ID, Connection, NodeError, open_connection
+from featurewatch.kafka.connection import CLIENT_ID, Connection, open_connection
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.kafka.transport import Connect, connect_asyncio
 

@@ -12,8 +12,8 @@ failed.
 """
 
 from featurewatch.admin.api_errors import error_text
-from featurewatch.kafka.connection import NodeError
 from featurewatch.kafka.errors import error_name
+from featurewatch.kafka.node_errors import NodeError
 
 
 class AdminError(Exception):

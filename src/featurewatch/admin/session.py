@@ -20,9 +20,10 @@ from featurewatch.admin.errors import OutcomeUnknownError, RequestError, Unreach
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_config.network import NETWORK_DEFAULTS, NetworkSettings
 from featurewatch.kafka.client_properties import client_config, read_client_config
-from featurewatch.kafka.connection import CLIENT_ID, Connection, NodeError
+from featurewatch.kafka.connection import CLIENT_ID, Connection
 from featurewatch.kafka.limits import admin_limit
 from featurewatch.kafka.messages import Request
+from featurewatch.kafka.node_errors import NodeError
 
 _TIMEOUT_S: Final = 60.0
 _CONNECT_TIMEOUT_S: Final = 10.0

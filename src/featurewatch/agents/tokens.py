@@ -4,7 +4,7 @@ from typing import Final
 
 from aiokafka.abc import AbstractTokenProvider
 
-from featurewatch.kafka.oauth.token_source import TokenSource
+from featurewatch.kafka.client_config.oauth.token_source import TokenSource
 
 _TIMEOUT_S: Final = 10.0
 

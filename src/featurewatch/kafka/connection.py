@@ -24,6 +24,14 @@ from featurewatch.kafka.failures import (
 )
 from featurewatch.kafka.limits import LOGIN_FRAME_BYTES, ResponseLimit, response_limit
 from featurewatch.kafka.messages import Message, Request, response_class
+from featurewatch.kafka.node_errors import (
+    AuthenticationError,
+    LocalResourceError,
+    NodeError,
+    NoTokenError,
+    OtherNodeError,
+    ResponseTimeoutError,
+)
 from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.kafka.shortage import local_shortage
 from featurewatch.kafka.transport import Connect, Transport, connect_asyncio
@@ -59,30 +67,6 @@ _HEADER = struct.Struct(">hhih")
 _KNOWN: Final = KnownListeners()
 """A setting that worked is not what an outage is about, whoever connects."""
 _RESPONSE = TypeVar("_RESPONSE")
-
-
-class NodeError(ConnectionError):
-    """The node could not be reached, broke off, or is not a Kafka node: one line, for people."""
-
-
-class AuthenticationError(NodeError):
-    """TLS or SASL failed on either side: a matter of configuration."""
-
-
-class ResponseTimeoutError(NodeError):
-    """No response in time; the connection is closed."""
-
-
-class LocalResourceError(NodeError):
-    """Out of local resources (such as file descriptors); says nothing about the node."""
-
-
-class NoTokenError(LocalResourceError):
-    """There is no token to log in with; says nothing about the node."""
-
-
-class OtherNodeError(NodeError):
-    """Another node, or a node of another cluster, listens at the address."""
 
 
 class ExpectedNode(NamedTuple):

@@ -4,32 +4,53 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from featurewatch.common.text import quoted
 from featurewatch.kafka import messages
-from featurewatch.kafka.connection import AuthenticationError, Connection, NoTokenError
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.client_config.oauth.settings import TokenError
 from featurewatch.kafka.limits import response_limit
-from featurewatch.kafka.messages import Request, response_class
-from featurewatch.kafka.oauth.settings import TokenError
+from featurewatch.kafka.messages import Message, Request, response_class
+from featurewatch.kafka.node_errors import AuthenticationError, NoTokenError
 from featurewatch.kafka.sasl import SaslError
 from featurewatch.kafka.security import Security
 
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from featurewatch.kafka.oauth.token import Token
+    from featurewatch.kafka.client_config.oauth.token import Token
     from featurewatch.kafka.sasl import Exchange
 
     _RESPONSE = TypeVar("_RESPONSE")
 
 _AUTHENTICATE_KEY: Final = 36
+
+
+class LoginConnection(Protocol):
+    """What a login needs of a `Connection`."""
+
+    address: Address
+
+    def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
+        """The highest version of an API that both sides support, or None."""
+
+    async def exchange(self, request: Message, timeout_s: float, max_bytes: int) -> memoryview:
+        """Sends a request and returns the body of its response, whatever the login's state."""
+
+    def parse(self, body: memoryview, form: "type[_RESPONSE]", max_items: int) -> "_RESPONSE":
+        """The response in a body."""
+
+    async def close(self) -> None:
+        """Closes the connection; never fails."""
+
+
 _WINDOW: Final = (0.85, 0.95)
 """The part of a session after which it is renewed, as ``SaslClientAuthenticator`` of Kafka does."""
 
 
 async def authenticate(
-    connection: Connection,
+    connection: LoginConnection,
     security: Security,
     timeout_s: float,
     monotonic: Callable[[], float] = time.monotonic,
@@ -95,7 +116,7 @@ class LoginRenewal:
         self._end_s = now_s + lifetime_s
         self._due_s = now_s + lifetime_s * random.uniform(low, high)
 
-    async def renew_if_due(self, connection: Connection) -> None:
+    async def renew_if_due(self, connection: LoginConnection) -> None:
         """Logs in again if it is time; requests that come meanwhile wait.
 
         Raises:
@@ -139,7 +160,7 @@ async def _token(security: Security, timeout_s: float) -> "Token | None":
         raise NoTokenError(f"no login is possible: {error}") from None
 
 
-async def _log_in(connection: Connection, exchange: "Exchange", timeout_s: float) -> int:
+async def _log_in(connection: LoginConnection, exchange: "Exchange", timeout_s: float) -> int:
     """How many milliseconds the login lasts; 0: the node sets no end. Raises `SaslError`."""
     with_lifetime = connection.version_of(_AUTHENTICATE_KEY, (1, 1)) is not None
     lifetime_ms = 0
@@ -168,7 +189,7 @@ async def _log_in(connection: Connection, exchange: "Exchange", timeout_s: float
 
 
 async def _request(
-    connection: Connection, request: "Request[_RESPONSE]", timeout_s: float
+    connection: LoginConnection, request: "Request[_RESPONSE]", timeout_s: float
 ) -> "_RESPONSE":
     """As `Connection.request`, which would wait for this login."""
     limit = response_limit(request.__api_key__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ssl
 
-    from featurewatch.kafka.oauth.token_source import TokenSource
+    from featurewatch.kafka.client_config.oauth.token_source import TokenSource
     from featurewatch.kafka.sasl import Exchange
 
 # ssl and the mechanisms are imported where a listener needs them: most commands meet none that
@@ -64,6 +64,6 @@ def from_properties(properties: Mapping[str, str]) -> Security:
         return Security(tls)
     if isinstance(login, Login):
         return Security(tls, *login)
-    from featurewatch.kafka.oauth.token_source import token_source
+    from featurewatch.kafka.client_config.oauth.token_source import token_source
 
     return Security(tls, login.mechanism, tokens=token_source(login))

@@ -7,8 +7,9 @@ from statistics import median
 import pytest
 
 from featurewatch.kafka.address import parse_addresses
-from featurewatch.kafka.connection import ResponseTimeoutError, open_connection
+from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.messages import CreateTopicsRequestV7, DescribeQuorumRequestV2
+from featurewatch.kafka.node_errors import ResponseTimeoutError
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.specs import ClusterSpec, combined

@@ -12,13 +12,8 @@ from featurewatch.admin import TopicAdmin
 from featurewatch.agents.tokens import FaustTokens
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
-from featurewatch.kafka.connection import (
-    AuthenticationError,
-    Connection,
-    NodeError,
-    NoTokenError,
-    open_connection,
-)
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.node_errors import AuthenticationError, NodeError, NoTokenError
 from featurewatch.kafka.security import from_properties
 from featurewatch.stack.java.jars import Cache
 from featurewatch.streams.bus.settings import BusSettings

@@ -7,7 +7,8 @@ import pytest
 
 from featurewatch.admin.features.client import FeatureUpdate, update_features
 from featurewatch.kafka.address import parse_addresses
-from featurewatch.kafka.connection import Connection, OtherNodeError, open_connection
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.node_errors import OtherNodeError
 from featurewatch.kafka.security import PLAINTEXT
 from featurewatch.stack.kafka.cluster import Cluster, random_id
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles

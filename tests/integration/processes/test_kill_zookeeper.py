@@ -14,7 +14,7 @@ from kazoo.exceptions import NoNodeError
 
 from featurewatch.admin.features.client import FeatureUpdate, UpdateRefusedError, update_features
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import NodeError
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.reference_nodes import ReferenceProcess, reference_nodes
 from featurewatch.stack.zookeeper.ensemble import Ensemble

@@ -12,12 +12,13 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.messages import (
     ApiVersionsRequestV3,
     ApiVersionsRequestV4,
     Kip778ApiVersionsResponseV4,
 )
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.reference.zookeeper.cluster import ClusterSettings, ReferenceCluster
 from featurewatch.reference.zookeeper.machines.dialect import (
     EARLY_DRAFT,

@@ -15,8 +15,9 @@ import pytest
 from featurewatch.admin import FeatureAdmin, FeatureUpdate
 from featurewatch.controller.kraft import release_of
 from featurewatch.kafka.address import parse_addresses
-from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.messages import message_class
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.reference.kraft import controller_node
 from featurewatch.reference.kraft.controller_node import ControllerNode
 from featurewatch.reference.kraft.machines.controller.controller import MetadataController

@@ -7,8 +7,9 @@ from pathlib import Path
 from queue import Empty, Queue
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.messages import DescribeQuorumRequestV2, DescribeQuorumResponseV2
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.reference.kraft.machines.requests import METADATA_TOPIC
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"

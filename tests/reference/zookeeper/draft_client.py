@@ -87,7 +87,7 @@ class DraftClient:
         """Sends a request; returns its response, or one of the class ``form``."""
         if form is not None:
             body = await self._connection._exchange(request, TIMEOUT_S)
-            return self._connection._parse(body, form, 100)
+            return self._connection.parse(body, form, 100)
         return await self._connection.request(request, TIMEOUT_S)
 
     async def controller(self) -> tuple[int, str]:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from featurewatch.kafka import sasl
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.kafka.security import from_properties
 from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
 from featurewatch.streams.events import DeadLetter, NodeAnswer, NodeSilent, SourceState

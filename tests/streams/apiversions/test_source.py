@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import pytest
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.kafka.security import PLAINTEXT
 from featurewatch.streams.apiversions import (
     ApiVersionsSettings,

@@ -20,8 +20,9 @@ from featurewatch.admin.features.reader import FeatureReader, check_draft
 from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult, uniform_result
 from featurewatch.admin.session import outcome_unknown
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import Connection, NodeError, open_connection
+from featurewatch.kafka.connection import Connection, open_connection
 from featurewatch.kafka.messages import Request
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 

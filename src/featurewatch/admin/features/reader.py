@@ -18,7 +18,8 @@ from featurewatch.admin.features.metadata import (
 )
 from featurewatch.admin.session import AdminSession, SessionOptions
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import Connection, NodeError
+from featurewatch.kafka.connection import Connection
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.streams.types import NodeId, Role
 
 _UPDATE_FEATURES: Final = 57

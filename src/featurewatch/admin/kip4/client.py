@@ -32,8 +32,9 @@ from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_properties import client_config, read_client_config
-from featurewatch.kafka.connection import CLIENT_ID, Connection, NodeError
+from featurewatch.kafka.connection import CLIENT_ID, Connection
 from featurewatch.kafka.messages import Request
+from featurewatch.kafka.node_errors import NodeError
 
 if TYPE_CHECKING:
     Topic = messages.DescribeTopicResponseV0.TopicDescription

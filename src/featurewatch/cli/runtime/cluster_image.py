@@ -18,7 +18,7 @@ from featurewatch.cli.config.source_settings import (
 )
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.cluster_id import find_cluster_id
-from featurewatch.kafka.connection import LocalResourceError
+from featurewatch.kafka.node_errors import LocalResourceError
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.events import DeadLetter, Event, SourceState, SourceStatus
 from featurewatch.streams.kraft.source import KraftSource

@@ -62,7 +62,7 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
         if isinstance(login, Login):
             result["sasl.username"], result["sasl.password"] = login.username, login.password
         else:
-            from featurewatch.kafka.oauth.clients import token_callback
+            from featurewatch.kafka.client_config.oauth.clients import token_callback
 
             result["oauth_cb"] = token_callback(login)
     if protocol.endswith("SSL"):
@@ -97,7 +97,7 @@ def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
     if isinstance(login, Login):
         result |= {"sasl.mechanism": login.mechanism, "sasl.jaas.config": login.jaas()}
     elif login is not None:
-        from featurewatch.kafka.oauth.clients import java_login
+        from featurewatch.kafka.client_config.oauth.clients import java_login
 
         result |= java_login(login, properties)
     if protocol.endswith("SSL"):

@@ -7,7 +7,7 @@ from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.jaas import JAAS_KEY, jaas_entry, jaas_text
 
 if TYPE_CHECKING:
-    from featurewatch.kafka.oauth.settings import OauthLogin
+    from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -62,7 +62,9 @@ def login_of(properties: Mapping[str, str]) -> "Login | OauthLogin | None":
             key if key in properties else "security.protocol",
         )
     if mechanism == "OAUTHBEARER":
-        from featurewatch.kafka.client_config.oauth import oauth_login  # here: few logins need it
+        from featurewatch.kafka.client_config.oauth.properties import (
+            oauth_login,  # here: few logins need it
+        )
 
         return oauth_login(properties)
     jaas = _jaas_options(properties.get(JAAS_KEY, ""))

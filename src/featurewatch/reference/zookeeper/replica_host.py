@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import Connection, NodeError, open_connection
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.reference.zookeeper.machines.encoding import Endpoint
 from featurewatch.reference.zookeeper.machines.replicas.replica_brokers import ReplicaBrokers
 from featurewatch.reference.zookeeper.machines.topics.results import (

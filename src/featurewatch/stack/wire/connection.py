@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.errors import error_name
 from featurewatch.kafka.messages import Request
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.stack.errors import RefusedError, WireError
 
 CLIENT_ID: Final = "featurewatch-stack"

@@ -4,14 +4,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import (
-    Connection,
-    ExpectedNode,
-    NodeError,
-    OtherNodeError,
-    ResponseTimeoutError,
-    open_connection,
-)
+from featurewatch.kafka.connection import Connection, ExpectedNode, open_connection
+from featurewatch.kafka.node_errors import NodeError, OtherNodeError, ResponseTimeoutError
 from featurewatch.streams.apiversions.node_features import NodeFeatures, read_node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.types import ClusterId, NodeKey, Role

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import Connection, LocalResourceError, NodeError
+from featurewatch.kafka.connection import Connection
+from featurewatch.kafka.node_errors import LocalResourceError, NodeError
 from featurewatch.streams.apiversions import membership
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.membership import NodeListing

@@ -7,7 +7,7 @@ from typing import Final
 
 from featurewatch.common.text import error_line
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import LocalResourceError, NodeError, OtherNodeError
+from featurewatch.kafka.node_errors import LocalResourceError, NodeError, OtherNodeError
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.discovery import DiscoveredNodes, discover_nodes
 from featurewatch.streams.apiversions.node_features import NodeFeatures

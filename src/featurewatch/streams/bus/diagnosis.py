@@ -11,7 +11,8 @@ from typing import Final
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_config.errors import SecurityError
-from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.kafka.security import Security, from_properties
 from featurewatch.streams.bus.settings import BusSettings
 

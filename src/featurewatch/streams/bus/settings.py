@@ -83,7 +83,7 @@ class BusSettings:
             "bootstrap.servers": self.bootstrap_servers,
         }
         if (first_token := config.get("oauth_cb")) is not None:
-            from featurewatch.kafka.oauth.settings import TokenError
+            from featurewatch.kafka.client_config.oauth.settings import TokenError
 
             try:
                 first_token("")

@@ -6,8 +6,9 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import Connection, NodeError, open_connection
+from featurewatch.kafka.connection import Connection, open_connection
 from featurewatch.kafka.limits import ResponseLimit
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRequest,
     ControllerResponse,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import Connection, NodeError, open_connection
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.node_errors import NodeError
 from featurewatch.reference.zookeeper.channels.backlog import RequestBacklog
 from featurewatch.reference.zookeeper.machines.encoding import Endpoint
 from featurewatch.reference.zookeeper.machines.topics.broker_requests import (

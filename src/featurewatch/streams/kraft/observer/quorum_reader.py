@@ -9,13 +9,8 @@ from typing import Final
 
 from featurewatch.common.text import error_line
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import (
-    AuthenticationError,
-    Connection,
-    LocalResourceError,
-    NodeError,
-    open_connection,
-)
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.node_errors import AuthenticationError, LocalResourceError, NodeError
 from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer import fetch_api

@@ -18,8 +18,8 @@ import orjson
 
 from featurewatch.common.text import quoted
 from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.oauth.settings import FetchLimits, TokenEndpoint, TokenError
 from featurewatch.kafka.client_config.tls import tls_context, tls_files
-from featurewatch.kafka.oauth.settings import FetchLimits, TokenEndpoint, TokenError
 
 _OK: Final = (200, 201)
 _LASTING: Final = frozenset(

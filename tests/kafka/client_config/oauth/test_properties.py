@@ -7,8 +7,7 @@ import pytest
 from featurewatch.kafka.client_config.clients import java_properties, librdkafka_properties
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.login import login_of
-from featurewatch.kafka.client_properties import client_config
-from featurewatch.kafka.oauth.settings import (
+from featurewatch.kafka.client_config.oauth.settings import (
     FetchLimits,
     OauthLogin,
     RefreshRule,
@@ -16,6 +15,7 @@ from featurewatch.kafka.oauth.settings import (
     TokenEndpoint,
     TokenFile,
 )
+from featurewatch.kafka.client_properties import client_config
 
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"

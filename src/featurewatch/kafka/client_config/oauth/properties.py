@@ -15,8 +15,7 @@ from featurewatch.common.text import quoted
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.jaas import JAAS_KEY, JaasEntry, jaas_entry
 from featurewatch.kafka.client_config.network import integer_property
-from featurewatch.kafka.client_config.tls import TLS_KEYS, tls_context, tls_files
-from featurewatch.kafka.oauth.settings import (
+from featurewatch.kafka.client_config.oauth.settings import (
     DEFAULT_LIMITS,
     DEFAULT_REFRESH,
     FetchLimits,
@@ -26,6 +25,7 @@ from featurewatch.kafka.oauth.settings import (
     TokenEndpoint,
     TokenFile,
 )
+from featurewatch.kafka.client_config.tls import TLS_KEYS, tls_context, tls_files
 
 OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 URL_KEY: Final = "sasl.oauthbearer.token.endpoint.url"

@@ -7,14 +7,14 @@ followed, and errors quote it without the secret that it was sent.
 from collections.abc import Callable
 from typing import Final
 
-from featurewatch.kafka.oauth.settings import (
+from featurewatch.kafka.client_config.oauth.settings import (
     FetchLimits,
     TokenCommand,
     TokenEndpoint,
     TokenError,
     TokenFile,
 )
-from featurewatch.kafka.oauth.token import MAX_TOKEN_CHARS
+from featurewatch.kafka.client_config.oauth.token import MAX_TOKEN_CHARS
 
 MAX_ANSWER_BYTES: Final = 4 * MAX_TOKEN_CHARS
 """The most that is read of an answer, a file or what a program prints."""
@@ -27,10 +27,10 @@ def fetch(source: TokenEndpoint | TokenFile | TokenCommand, limits: FetchLimits)
     if isinstance(source, TokenFile):
         return _file_text(source)
     if isinstance(source, TokenCommand):
-        from featurewatch.kafka.oauth.command import printed_token
+        from featurewatch.kafka.client_config.oauth.command import printed_token
 
         return printed_token(source, limits.read_s, MAX_ANSWER_BYTES)
-    from featurewatch.kafka.oauth.endpoint import granted_token
+    from featurewatch.kafka.client_config.oauth.endpoint import granted_token
 
     return granted_token(source, limits, MAX_ANSWER_BYTES)
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.jaas import jaas_text
-from featurewatch.kafka.client_config.oauth import COMMAND_KEY, OAUTH_MODULE, URL_KEY
-from featurewatch.kafka.oauth.settings import OauthLogin, TokenCommand, TokenEndpoint
-from featurewatch.kafka.oauth.token_source import token_source
+from featurewatch.kafka.client_config.oauth.properties import COMMAND_KEY, OAUTH_MODULE, URL_KEY
+from featurewatch.kafka.client_config.oauth.settings import OauthLogin, TokenCommand, TokenEndpoint
+from featurewatch.kafka.client_config.oauth.token_source import token_source
 
 _TIMEOUT_S: Final = 8.0
 """confluent-kafka waits ten seconds for the first token when it creates a client."""

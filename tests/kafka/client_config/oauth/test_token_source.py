@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from featurewatch.kafka.oauth.settings import (
+from featurewatch.kafka.client_config.oauth.settings import (
     FetchLimits,
     OauthLogin,
     TokenCommand,
@@ -15,7 +15,7 @@ from featurewatch.kafka.oauth.settings import (
     TokenError,
     TokenFile,
 )
-from featurewatch.kafka.oauth.token_source import TokenSource, token_source
+from featurewatch.kafka.client_config.oauth.token_source import TokenSource, token_source
 from tests.oidc import jwt
 
 LOGIN = OauthLogin(TokenFile("/token"), limits=FetchLimits(1, 1, 0.1, 10))

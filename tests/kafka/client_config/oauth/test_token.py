@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from featurewatch.kafka.oauth.settings import RefreshRule, TokenError
-from featurewatch.kafka.oauth.token import Token, read_token, renewal_s
+from featurewatch.kafka.client_config.oauth.settings import RefreshRule, TokenError
+from featurewatch.kafka.client_config.oauth.token import Token, read_token, renewal_s
 from tests.oidc import jwt
 
 NOW_S = 1_000_000.0

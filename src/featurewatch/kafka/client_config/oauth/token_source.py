@@ -18,9 +18,9 @@ from functools import lru_cache
 from typing import Final
 
 from featurewatch.common.text import error_line
-from featurewatch.kafka.oauth.fetch import Fetch, fetch
-from featurewatch.kafka.oauth.settings import OauthLogin, TokenError
-from featurewatch.kafka.oauth.token import Token, read_token, renewal_s
+from featurewatch.kafka.client_config.oauth.fetch import Fetch, fetch
+from featurewatch.kafka.client_config.oauth.settings import OauthLogin, TokenError
+from featurewatch.kafka.client_config.oauth.token import Token, read_token, renewal_s
 
 LOG: Final = logging.getLogger("featurewatch.oauth")
 

@@ -12,8 +12,8 @@ import pytest
 import trustme
 
 from featurewatch.kafka.client_config.login import login_of
-from featurewatch.kafka.oauth.fetch import MAX_ANSWER_BYTES, fetch
-from featurewatch.kafka.oauth.settings import (
+from featurewatch.kafka.client_config.oauth.fetch import MAX_ANSWER_BYTES, fetch
+from featurewatch.kafka.client_config.oauth.settings import (
     FetchLimits,
     OauthLogin,
     TokenCommand,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from featurewatch.kafka.oauth.settings import TokenCommand, TokenError
+from featurewatch.kafka.client_config.oauth.settings import TokenCommand, TokenError
 
 
 def printed_token(
