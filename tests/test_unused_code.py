@@ -15,6 +15,7 @@ USED_BY_TESTS = {
         ("ClientFeatures", "mark_requested"),
         "the client of KIP-584, whose requests come with a reference client",
     ),
+    "usable_with": "what KIP-778 lets a broker send to another one; light brokers send nothing",
     "secure_connect_string": "the TLS ports of an ensemble that is started with TLS",
     "unlock": "the JVM holds a lake's lock until it ends, and that of the tests fills many lakes",
 }

@@ -34,7 +34,8 @@ def _module(name: str) -> tuple[str, str]:
     return _HUMP.sub("_", api).lower(), name.removeprefix(api).lower()
 
 
-def _is_in_kio(name: str, version: int) -> bool:
+def is_in_kio(name: str, version: int) -> bool:
+    """Whether kio has a message in a version."""
     package, kind = _module(name)
     return (Path(kio.schema.__path__[0]) / package / f"v{version}" / f"{kind}.py").exists()
 
@@ -49,7 +50,7 @@ PAIRS = [
     for api in request_names().values()
     for name in (f"{api}Request", f"{api}Response")
     for version in range(versions_of(name)[0], versions_of(name)[1] + 1)
-    if _is_in_kio(name, version)
+    if is_in_kio(name, version)
 ]
 """Each message and version that we and kio have, without the classes: a process that runs none of
 these tests need not import 250 modules."""

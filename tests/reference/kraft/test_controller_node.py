@@ -52,7 +52,7 @@ from featurewatch.stack.process.ports import LOOPBACK, Ports
 from featurewatch.stack.wire.light_nodes import LightBroker, LightNodes
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
 from tests.integration.kraft.support import LogSink, running, settings_for, until
-from tests.reference.kraft.test_controller_wire import envelope, frame
+from tests.reference.kraft.forwarded import envelope, frame
 from tests.reference.kraft.voter_process import VoterProcess
 
 RELEASE, LEVEL, HIGHER = "4.3.1", "4.0-IV3", 27

@@ -96,7 +96,8 @@ from featurewatch.reference.kraft.wire.envelope import (
     envelope_response,
     forwarded_request,
 )
-from tests.kafka.kio_messages import kio_class
+from tests.kafka.kio_messages import is_in_kio, kio_class
+from tests.reference.kraft.forwarded import PRINCIPAL, envelope, frame
 
 ID = "3Db5QLSqSZieL3rJBUUegA"
 OTHER = "x1Yy0LSqSZieL3rJBUUegQ"
@@ -291,9 +292,10 @@ def as_read(value: Any, version: int) -> Any:
 
 def of_kio(message: Any, data: bytes) -> bytes:
     """The bytes as kio reads and writes them, where it has the version."""
-    kind = kio_class(type(message).__name__, message.__version__)
-    if kind is None:
+    name, version = type(message).__name__, message.__version__
+    if not is_in_kio(name, version):
         return data
+    kind = kio_class(name, version)
     read, _ = entity_reader(kind)(data, 0)
     buffer = io.BytesIO()
     entity_writer(kind)(buffer, read)
@@ -331,22 +333,7 @@ def test_responses(key: int, response: ControllerResponse) -> None:
 
 # -- envelopes -------------------------------------------------------------------------------------
 
-PRINCIPAL = b"\0\0\5User\x0aANONYMOUS\0\0"
 OFFERED = {19: (2, 7), 58: (0, 0), 62: (0, 4)}
-
-
-def frame(request: Any, correlation_id: int = 8) -> bytes:
-    """A request with its header, without its length."""
-    head = struct.pack(">hhih", request.__api_key__, request.__version__, correlation_id, 1)
-    return head + b"c" + (b"\0" if request.__flexible__ else b"") + write_entity(request)
-
-
-def envelope(
-    request: bytes, principal: bytes | None = PRINCIPAL, host: bytes = b"\x7f\0\0\1"
-) -> Any:
-    """An envelope as a broker writes it."""
-    kind = message_class("EnvelopeRequest", 0)
-    return kind(request_data=request, request_principal=principal, client_host_address=host)
 
 
 CREATE = controller_request_message(CreateTopics((CreatableTopic("a", 3, 2),)), 7)

@@ -238,7 +238,7 @@ def test_a_preview_log_gets_level_1_and_keeps_what_it_has() -> None:
     assert image is not None
     assert image.level == 1
     written = records_at(image.state.records(), 1)
-    assert written.is_lossless
+    assert written.losses == ()
     assert [record.version for record in written.records] == [0] * len(written.records)
     assert {"old"} == {it.data["name"] for it in written.records if it.type == "TOPIC_RECORD"}
     assert _levels_in(system) == [1]

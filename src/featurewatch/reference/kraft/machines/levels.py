@@ -52,11 +52,6 @@ class LevelRecords:
     records: tuple[StateRecord, ...]
     losses: tuple[Loss, ...] = ()
 
-    @property
-    def is_lossless(self) -> bool:
-        """Whether nothing was lost."""
-        return not self.losses
-
 
 def _nothing(_: Mapping[str, Any]) -> Any:
     return None

@@ -203,12 +203,12 @@ def test_an_unsupported_level_is_told_and_not_published(level: int) -> None:
     told = LevelUnsupported(METADATA_VERSION, FeatureLevel(level))
     assert loaded.commit(_at(level))[1:] == [told]
     assert loaded.commit(_broker(2, 2)) == []
-    assert loaded.loader.unsupported_level == level
+    assert loaded.loader._unsupported == level
     assert loaded.brokers == {1}
     loaded.commit(_at(9))
     assert loaded.levels == [9]
     assert loaded.brokers == {1, 2}
-    assert loaded.loader.unsupported_level is None
+    assert loaded.loader._unsupported is None
 
 
 @pytest.mark.form("document")

@@ -104,11 +104,6 @@ class Loader:
         """The offset from which on it needs batches."""
         return self._next
 
-    @property
-    def unsupported_level(self) -> FeatureLevel | None:
-        """The level of the log, if it is one that the broker does not support (KIP-778)."""
-        return self._unsupported
-
     def load(
         self, snapshot: OffsetAndEpoch, data: bytes, high_watermark: int
     ) -> list[LoaderEffect]:
