@@ -176,7 +176,7 @@ def heartbeat(work: Work, request: BrokerHeartbeat) -> BrokerHeartbeatResponse:
     broker = work.state.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return BrokerHeartbeatResponse(STALE_BROKER_EPOCH)
-    work.sessions.touch(broker, request.current_metadata_offset, work.now_ms)
+    work.sessions.note_heartbeat(broker, request.current_metadata_offset, work.now_ms)
     is_caught_up = request.current_metadata_offset >= broker.offset
     after = _next_state(work, broker, request, is_caught_up=is_caught_up)
     match after:

@@ -32,7 +32,7 @@ class Sessions:
             if not broker.fenced:
                 self._by_id[broker.id] = _Session(broker.epoch, now_ms)
 
-    def touch(self, broker: Broker, metadata_offset: int, now_ms: int) -> None:
+    def note_heartbeat(self, broker: Broker, metadata_offset: int, now_ms: int) -> None:
         """Notes a heartbeat."""
         session = self._by_id.get(broker.id)
         if session is None or session.epoch != broker.epoch:
