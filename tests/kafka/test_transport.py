@@ -11,6 +11,7 @@ import pytest
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, open_connection
 from featurewatch.kafka.node_errors import NodeError, ResponseTimeoutError
+from featurewatch.kafka.transport import AsyncioTransport
 from tests.kafka.handshake import V0_UNSUPPORTED, V3_ANSWER, frame
 
 
@@ -102,3 +103,34 @@ def test_a_refused_connection_is_one_line(closed_port: int) -> None:
     address = Address("127.0.0.1", closed_port)
     with pytest.raises(NodeError, match=rf"nobody listens at {address} \(Connection refused\)"):
         opened(address)
+
+
+class Writer:
+    """A writer that is closed when a test says so."""
+
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+
+    async def wait_closed(self) -> None:
+        """Waits until it is."""
+        await self.closed.wait()
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_cancellation_while_it_closes_is_not_lost(turns: int) -> None:
+    """Whenever it comes: what closes connections in a loop ends when it is cancelled."""
+    writer = Writer()
+    transport = AsyncioTransport(asyncio.StreamReader(), writer)  # type: ignore[arg-type]
+
+    async def close_and_continue() -> None:
+        await transport.wait_closed()
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(close_and_continue())
+    await asyncio.sleep(0.01)
+    writer.closed.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task], timeout=10)
+    assert task.cancelled()

@@ -84,7 +84,10 @@ class AsyncioTransport:
     async def wait_closed(self) -> None:
         """Waits a moment until it is closed; never fails."""
         try:
-            await asyncio.wait_for(self._writer.wait_closed(), _CLOSE_S)
+            # Not `asyncio.wait_for`: until Python 3.12 it loses a cancellation that comes as its
+            # awaitable ends, and what closes a connection could then not be stopped.
+            async with asyncio.timeout(_CLOSE_S):
+                await self._writer.wait_closed()
         except (OSError, TimeoutError):
             return
 

@@ -6,6 +6,7 @@ knows which entry is the right one.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,15 +55,11 @@ class Claim:
     async def wait(self, *, refused: bool, timeout_s: float | None = None) -> None:
         """Returns once the entry is refused, or no longer; after the timeout in any case."""
 
-        async def until() -> None:
-            while (self.refusal() is not None) is not refused:
-                self._changed.clear()
-                await self._changed.wait()
-
-        try:
-            await asyncio.wait_for(until(), timeout_s)
-        except TimeoutError:
-            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while (self.refusal() is not None) is not refused:
+                    self._changed.clear()
+                    await self._changed.wait()
 
     def notify(self) -> None:
         """Another claim to the id was made or released."""

@@ -151,7 +151,8 @@ class _FoldingSink:
         while not self._over(names) and (left_s := self._progress_s + timeout_s - now()) > 0:
             self._news.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), left_s)
+                async with asyncio.timeout(left_s):
+                    await self._news.wait()
 
     def _over(self, names: frozenset[str]) -> bool:
         stalled = {

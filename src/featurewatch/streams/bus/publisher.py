@@ -222,7 +222,8 @@ class Publisher:
         it is dropped then, and will be published again after a restart.
         """
         try:
-            await asyncio.wait_for(self.flush(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self.flush()
         except TimeoutError:
             raise BusUnavailableError(
                 f"the bus at {self._bus.bootstrap_servers} did not take the last "

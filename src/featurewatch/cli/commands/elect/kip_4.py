@@ -33,7 +33,8 @@ async def elect_preferred(target: AdminTarget, partitions: str | None, *, dry_ru
             return
         election = client.preferred_replica_leader_election(partitions)
         try:
-            await asyncio.wait_for(election, _MAX_WAIT_S)
+            async with asyncio.timeout(_MAX_WAIT_S):
+                await election
         except TimeoutError:
             raise UnreachableError(
                 f"not completed in {_MAX_WAIT_S:g} s: other replicas than the preferred ones lead"

@@ -44,7 +44,8 @@ async def execute_assignment(
             target.document(lambda: {"started": [str(partition) for partition in sorted(states)]})
             return
         try:
-            await asyncio.wait_for(client.reassign_partitions(text), max_wait_s)
+            async with asyncio.timeout(max_wait_s):
+                await client.reassign_partitions(text)
         except TimeoutError:
             raise UnreachableError(
                 f"not completed in {max_wait_s:g} s: the reassignment is still in progress"
