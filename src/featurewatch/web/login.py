@@ -54,7 +54,7 @@ class LoginPage:
         return index.replace(_APP, _APP + b" data-session", 1)
 
     def is_for(self, request: web.Request) -> bool:
-        """Whether a request without a login gets the form: that of a browser for the page."""
+        """Whether a browser without a login asks for the page, which is answered with the form."""
         accepts_html = "text/html" in request.headers.get("Accept", "")
         return bool(self._access.rules.tokens) and request.path == "/" and accepts_html
 

@@ -123,7 +123,7 @@ def state_view(
 ) -> list[Table | Text]:
     """A cluster on one screen: features × classes of nodes, its status, what is wrong.
 
-    ``doubt``: why it may not be so now; then nothing is shown as healthy.
+    ``doubt``: why the state may be out of date; then nothing is shown as healthy.
     """
     head = Text(called(snapshot.cluster, snapshot.name), style="bold")
     leader = "" if snapshot.leader_id < 0 else f", leader {snapshot.leader_id}"

@@ -34,7 +34,7 @@ class Claim:
         self._changed = asyncio.Event()
 
     def refusal(self) -> str | None:
-        """Why the entry may not publish under the id; None: it may."""
+        """Why the entry may not publish under the id; None if it may."""
         entries = list(dict.fromkeys(claim.entry for claim in self._claims.of(self.cluster_id)))
         first = next((entry for entry in entries if entry.is_configured), None)
         others = [entry for entry in entries if entry is not self.entry]

@@ -39,7 +39,7 @@ class ActiveController(NamedTuple):
             return ""
         name = "The active controller" if self.node_id < 0 else f"Controller {self.node_id}"
         if self.software == "unknown":
-            return f"{name} decides, and its release is not known, so its decisions are not either."
+            return f"{name} decides, but its release is not known, so neither are its decisions."
         return (
             f"{name} decides, and runs a release whose rules are not known here "
             f"({self.software}): {LEARN}."

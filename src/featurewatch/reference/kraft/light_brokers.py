@@ -388,5 +388,5 @@ def _parser(voter: Callable[[str], VoterNode]) -> argparse.ArgumentParser:
         help="how they treat levels: released, as Kafka, or kip-778, as the document",
     )
     add("--host", default="127.0.0.1", help="address of their listener; default 127.0.0.1")
-    add("--port", type=int, default=0, help="port of their listener; default: a free one")
+    add("--port", type=int, default=0, help="port of their listener; default: any free port")
     return parser

@@ -169,7 +169,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--dialect", choices=sorted(_ALL), default=RELEASED.name, help="form of KIP-584")
     add("--host", default="127.0.0.1", help="where to listen; default 127.0.0.1")
-    add("--port", type=_at_least(0), default=0, help="(first) port; default: a free one")
+    add("--port", type=_at_least(0), default=0, help="(first) port; default: any free port")
     add("--rack", help="the rack that brokers advertise")
     add("--brokers", type=_at_least(1), default=1, help="how many brokers; default 1")
     add(
