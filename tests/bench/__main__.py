@@ -107,13 +107,14 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"no such bench: {', '.join(unknown)}; there are {', '.join(BENCHES)}\n")
         return 2
     failed = False
-    taken: list[dict[str, Any]] = []
     for name in names or BENCHES:
         sys.stderr.write(f"measuring: {name}\n")
         try:
             for measure in BENCHES[name]():
                 _print(measure)
-                taken.append(measure)
+                # At once: a whole run takes more than an hour, and may be interrupted.
+                if "--write" in arguments:
+                    write([measure])
         except _MISSING as error:
             _print({"skipped": name, "reason": str(error)})
         except Exception as error:
@@ -122,8 +123,6 @@ def main(arguments: list[str]) -> int:
             else:
                 traceback.print_exc()
                 failed = True
-    if "--write" in arguments:
-        write(taken)
     return int(failed)
 
 
