@@ -113,8 +113,8 @@ def main(arguments: list[str]) -> int:
             for measure in BENCHES[name]():
                 _print(measure)
                 # At once: a whole run takes more than an hour, and may be interrupted.
-                if "--write" in arguments:
-                    write([measure])
+                if "--write" in arguments and not _written(measure):
+                    failed = True
         except _MISSING as error:
             _print({"skipped": name, "reason": str(error)})
         except Exception as error:
@@ -124,6 +124,16 @@ def main(arguments: list[str]) -> int:
                 traceback.print_exc()
                 failed = True
     return int(failed)
+
+
+def _written(measure: dict[str, Any]) -> bool:
+    """Puts a figure into the page; one without a row is named, and does not end the others."""
+    try:
+        write([measure])
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return False
+    return True
 
 
 def _is_ours(module: str) -> bool:
