@@ -33,7 +33,7 @@ $(INSTALLED): pyproject.toml
 $(VENV)/ready: WANTED := -e '.[stack,rocksdb,pipeline,shell]' --group dev
 $(DEMO_VENV)/ready: WANTED := -e '.[stack]'
 $(VENV)/ready $(DEMO_VENV)/ready: $(INSTALLED) constraints.txt
-	@echo "Setting up an environment in $(@D)."
+	@echo "Setting up an environment in $(@D), which takes a minute."
 ifdef UV
 	@$(UV) venv --quiet --clear --python $(or $(PYTHON),3.11) $(@D)
 	$(UV) pip install --python $(@D)/bin/python -c constraints.txt $(WANTED)
@@ -45,7 +45,7 @@ else
 # Groups of dependencies need pip 25.1, and Python 3.11 comes with an older one.
 	$(if $(findstring --group,$(WANTED)),$(@D)/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1')
 # Nine tenths of what it would compile is never imported.
-	$(@D)/bin/python -m pip install --disable-pip-version-check --no-compile \
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
 		-c constraints.txt $(WANTED)
 endif
 	@touch $@
