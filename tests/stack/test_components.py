@@ -13,7 +13,7 @@ from featurewatch.reference.zookeeper.__main__ import operations_of, parser
 from featurewatch.reference.zookeeper.machines.topics.dialect import OPERATIONS_DIALECTS
 from featurewatch.stack import stack_file
 from featurewatch.stack.components import components_of
-from featurewatch.stack.errors import JavaError, StackError, WireError
+from featurewatch.stack.errors import JavaError, StackError, StartError, WireError
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.java.runtime import java, version_of
 from featurewatch.stack.kafka.cluster import Cluster, random_id
@@ -33,7 +33,7 @@ from featurewatch.stack.kafka.specs import (
 )
 from featurewatch.stack.process.polling import Deadline, attempts
 from featurewatch.stack.process.ports import LOOPBACK, Ports
-from featurewatch.stack.process.server import last_error_line
+from featurewatch.stack.process.server import Server, last_error_line
 from featurewatch.stack.reference_nodes import ReferenceProcess
 from featurewatch.stack.wire.probe import quorum_leader
 from featurewatch.stack.zookeeper.specs import EnsembleSpec, ServerPorts, Tls, server_properties
@@ -216,6 +216,31 @@ def test_attempts_end_with_their_time() -> None:
     assert 2 <= len(list(attempts(1.0, 0.1))) <= 11
     assert time.monotonic() - started < 30.0
     assert Deadline(-1.0).left_s == 0.0
+
+
+class _Sleeper(Server):
+    """A process that is never ready."""
+
+    def not_ready_reason(self) -> str | None:
+        return "nobody listens"
+
+    def __str__(self) -> str:
+        return "the sleeper"
+
+    def start(self) -> None:
+        self._launch(["sleep", "60"])
+
+
+def test_a_server_that_is_not_ready_says_how_long_it_has_run(tmp_path: Path) -> None:
+    """The last of several servers with one deadline may be given no time at all."""
+    server = _Sleeper(tmp_path, temporary=False)
+    server.start()
+    server._launched_s -= 30
+    try:
+        with pytest.raises(StartError, match=r"^the sleeper is not ready 30 s after its start: no"):
+            server.wait_ready(0)
+    finally:
+        server.kill()
 
 
 @pytest.mark.parametrize("form", [*OperationsForm, None])

@@ -138,17 +138,17 @@ class Cluster(Group):
         ``informs_all`` as in `wait_ready`.
 
         Raises:
-            StartError: if a node ends or is not ready within ``timeout_s``; the nodes that were
-                started are killed then.
+            StartError: if a node cannot be formatted, ends, or is not ready within ``timeout_s`` of
+                its start; the nodes that were started are killed then.
             ArtifactError: if Kafka's jars cannot be fetched.
             JavaError: if no Java runtime is found.
         """
         for release in sorted({one.release for one in self.nodes if not one.spec.is_reference}):
             train_class_archive(self._cache, release)
         down = [node for node in self.nodes if not node.running]
-        deadline = Deadline(timeout_s)
         try:
             self._format()
+            deadline = Deadline(timeout_s)
             for node in down:
                 node.start(wait=False)
             for node in self.nodes:
