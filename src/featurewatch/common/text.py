@@ -54,3 +54,9 @@ def closest(given: str, names: Iterable[str], similarity: float = 0.7) -> str:
 def error_line(error: BaseException) -> str:
     """An unexpected error for people: its class and its text on one line."""
     return quoted(f"{type(error).__name__}: {error}".strip(": "))
+
+
+def enumeration(parts: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``; empty if there is none."""
+    *first, last = tuple(parts) or ("",)
+    return f"{', '.join(first)} and {last}" if first else last

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from featurewatch.common.text import enumeration
 from featurewatch.controller.kraft.releases import Release, production_levels, releases
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import (
@@ -136,7 +137,7 @@ def _reason(
         for level in _release_of_level(high).levels
         if low < level.level <= high and level.changes_metadata
     ]
-    changes = " and ".join(changing) or "a level in between"
+    changes = enumeration(changing) or "a level in between"
     verb = "change" if len(changing) > 1 else "changes"
     floor_note = (
         f"; down to {level_name(METADATA_VERSION, floor)} it can go, "
@@ -146,7 +147,7 @@ def _reason(
     )
     return (
         f"There is no way back: {changes} {verb} what is stored, and Kafka refuses every downgrade "
-        f"across that{floor_note}.{stays}"
+        f"across {'them' if len(changing) > 1 else 'it'}{floor_note}.{stays}"
     )
 
 

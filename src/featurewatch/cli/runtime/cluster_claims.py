@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from featurewatch.common.text import enumeration
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.source import Sink
 from featurewatch.streams.topics import Topic
@@ -45,7 +46,7 @@ class Claim:
                 f"its nodes return the id {self.cluster_id}, which the configuration gives to "
                 f"{first.name}: check its addresses"
             )
-        names = " and ".join(entry.name for entry in others)
+        names = enumeration(entry.name for entry in others)
         return (
             f"its nodes return the id {self.cluster_id}, and so do those of {names}, so that none "
             "of them is followed: write one entry for a cluster, with all its addresses, or set "

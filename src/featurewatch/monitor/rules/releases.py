@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from featurewatch.common.text import enumeration
 from featurewatch.controller.software import (
     LEARN,
     is_newer_than_known,
@@ -43,7 +44,7 @@ def _unknown(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     if count > _NAMED:
         shown = f"At least {coarse_count(count)} nodes, including {shown},"
     distinct = sorted({*nodes.values()}, key=_order)
-    ranges = " and ".join(
+    ranges = enumeration(
         f"{METADATA_VERSION} {item.ranges[METADATA_VERSION]}" for item in distinct[:_RANGES]
     )
     known = newest_known_release().name

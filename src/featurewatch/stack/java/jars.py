@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from featurewatch.common.text import enumeration
 from featurewatch.kafka.releases import newest_patch, release_number
 from featurewatch.stack.errors import ArtifactError
 from featurewatch.stack.java.lock import LOCK_FILE, jar_lock
@@ -99,7 +100,7 @@ class Cache:
             parse_release(release)
             if jars not in jar_lock().class_paths.get(release, {}):
                 raise ArtifactError(_not_locked(release, jars))
-        releases = "Kafka " + " and ".join(dict.fromkeys(release for release, _ in wanted))
+        releases = "Kafka " + enumeration(dict.fromkeys(release for release, _ in wanted))
         listed = [jar_lock().class_paths[release][jars] for release, jars in wanted]
         unique = dict.fromkeys(path for paths in listed for path in paths)
         self.require(list(unique), releases)

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, RealRehearsal
 from featurewatch.cli.output.rendering import ids, plain
+from featurewatch.common.text import enumeration
 from featurewatch.controller.kraft import Consequence, ControllerState, rules_of
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.rehearsal.documents import overall, rehearsal_document, step_document
@@ -104,7 +105,7 @@ def restarts(number: int, run: Sequence[StepOutcome]) -> list[Text]:
     for outcome in run:
         if isinstance(outcome.step, RegisterNode):
             nodes.setdefault(outcome.step.node.role, set()).add(outcome.step.node.node_id)
-    named = " and ".join(f"{role}s {ids(sorted(some))}" for role, some in nodes.items())
+    named = enumeration(f"{role}s {ids(sorted(some))}" for role, some in nodes.items())
     first = Text(f"{number:>2} to {number + len(run) - 1} {named} are lost and register  ")
     first.append(str(StepVerdict.ACCEPTED), style=_STYLES[StepVerdict.ACCEPTED])
     leads = [text for outcome in run for text in outcome.effects if _LEAD.search(text)]
