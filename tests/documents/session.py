@@ -35,6 +35,9 @@ ENDLESS: Final = {
 KEPT: Final = r"featurewatch (?:up|web|notify)\b"
 """Those that go with the lines after them; each other one is ended once it works."""
 
+UNDO: Final = "featurewatch stack down"
+"""Pages write it after each stack that they start."""
+
 _VARIES: Final = (
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?(?: UTC)?"), "TIME"),
     (re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])"), "ID"),
@@ -94,10 +97,10 @@ class Session:
     def run(self, command: Command, codes: frozenset[int] = frozenset({0})) -> str:
         """Runs a command line to its end, or until it works; returns what it printed.
 
-        A line that ran before is not run again.
+        A line that ran before is not run again, unless it undoes what another one did.
         """
         line = self.named(command.text)
-        if line in self.done:
+        if line in self.done and not line.startswith(UNDO):
             return ""
         for pattern, works in ENDLESS.items():
             if re.match(pattern, command.text):

@@ -16,7 +16,7 @@ from featurewatch.controller.rehearsal.documents import overall, rehearsal_docum
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict
 from featurewatch.controller.rehearsal.steps import RegisterNode, StopNode
 from featurewatch.controller.software import notes_of_learned
-from featurewatch.streams.types import NodeId, Role
+from featurewatch.streams.types import METADATA_VERSION, NodeId, Role
 from featurewatch.tables.image.cluster import ClusterImage
 
 _STYLES = {
@@ -32,8 +32,9 @@ LONG_RUN = 12
 
 
 def head(release: str, state: ControllerState) -> list[Text]:
-    """The initial state: the cluster, the controller, levels, nodes."""
-    levels = ", ".join(f"{name} {level_name(name, level)}" for name, level in state.levels.items())
+    """The initial state: the cluster, the controller, levels (metadata.version first), nodes."""
+    names = sorted(state.levels, key=lambda name: (name != METADATA_VERSION, name))
+    levels = ", ".join(f"{name} {level_name(name, state.levels[name])}" for name in names)
     fenced = [broker.id for broker in state.brokers if broker.fenced]
     nodes = f"brokers {ids([broker.id for broker in state.brokers]) or 'none'}"
     nodes += f" (fenced {ids(fenced)})" if fenced else ""
