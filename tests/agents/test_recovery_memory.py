@@ -18,7 +18,7 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
-ROWS, ROW_BYTES = 300, 100_000
+ROWS, ROW_BYTES = 10_000, 3_000
 RETURNED_MB = 20
 
 
