@@ -21,6 +21,7 @@ from featurewatch.web.history.cluster_history import (
     ClusterHistory,
 )
 from featurewatch.web.history.differences import differences
+from featurewatch.web.report_cache import MAX_REPORT_BYTES, MAX_REPORTS, ReportCache
 from featurewatch.web.views.fleet_readiness import MAX_AGE_MS, FleetReadiness
 from featurewatch.web.views.node_views import node_views
 from featurewatch.web.views.rehearsal import MAX_OUTCOMES, MAX_STEP_CHARS, MAX_STEPS
@@ -77,6 +78,20 @@ async def test_a_verdict_follows_the_roll() -> None:
         image = rolling("3.8", "3.8", "3.8", level=20)
         publish(image, served.server.model, served.server.rows, NOW_MS)
         assert (await served.body("/readiness?target=3.8"))["counts"]["finalized"] == 1
+
+
+def test_reports_are_bounded_in_count_and_in_bytes() -> None:
+    """Whatever the clusters' reports are; the newest one is held, unless it alone is too large."""
+    reports = ReportCache()
+    for body in (b"", b"x" * (MAX_REPORT_BYTES // 10), b"x" * MAX_REPORT_BYTES):
+        for number in range(2 * MAX_REPORTS):
+            reports.put(("a", f"{len(body)}", number), body)
+            assert reports.get(("a", f"{len(body)}", number)) == body
+            assert len(reports) <= MAX_REPORTS
+            assert reports.size_bytes <= MAX_REPORT_BYTES
+    reports.put(("a", "4.0", 1), b"x" * (MAX_REPORT_BYTES + 1))
+    assert reports.get(("a", "4.0", 1)) is None
+    assert len(reports) == reports.size_bytes == 0
 
 
 def test_a_large_fleet_is_assessed_in_parts() -> None:
@@ -175,6 +190,9 @@ def test_history_is_bounded_and_reread() -> None:
     publish_history(model, *large)
     assert 1 <= len(history.operations("b")) < 40
     assert sum(len(str(step.details)) for step in history.operations("b")) < 20 * MAX_BYTES
+    alike = [operation_of("c", number, details={"x": "a" * 1_000_000}) for number in range(40)]
+    publish_history(model, *alike)
+    assert 1 < sum(len(str(step.details)) for step in history.operations("c")) / 1e6 < 17
     history.begin_reading()
     assert len(history.revisions("a")) == MAX_REVISIONS
     history.end_reading()

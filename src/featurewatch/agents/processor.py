@@ -153,6 +153,7 @@ class EventProcessor:
         self.dirty = set(self.states)
         nodes = sum(len(state.image.nodes) for state in self.states.values())
         LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
+        self._memory.request()  # the whole changelog was read
         return {name: error for name, error in restored.errors.items() if owned(name)}
 
     def partition(self, topic: Topic, cluster: ClusterId) -> tuple[str, int]:

@@ -26,6 +26,7 @@ from featurewatch.agents.timers import (
     publish_states,
 )
 from featurewatch.agents.topic_changes import TopicChanges, changed_topics, judges, split_rows
+from featurewatch.agents.unread_records import free_unread_records
 from featurewatch.common.tasks import start_background
 from featurewatch.common.text import error_line
 from featurewatch.streams.bus.errors import BusUnavailableError, TopicsChangedError
@@ -152,6 +153,7 @@ class Worker:
         """
         collect_rarely()
         share_memory()
+        free_unread_records()
         settings = self.settings
         changelog = changelog_topic(settings.app_id)
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])

@@ -30,7 +30,14 @@ class Topic:
         return f"{prefix}.{self.short_name}"
 
 
-_COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
+# Kafka compacts whole segments alone, never the one that is written. By default that is a gigabyte
+# or a week, all of which whoever starts would read. A segment has room for the largest message.
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.1",
+    "segment.bytes": str(64 << 20),
+}
+"""The settings of a topic that is read from its beginning for the newest message of each key."""
 
 _DAY_MS = 24 * 3600 * 1000
 
@@ -68,11 +75,11 @@ FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
 ALERTS = Topic(
     "alerts",
     "alerts that fire and resolve",
-    {**_COMPACTED, "min.compaction.lag.ms": str(_DAY_MS)},
+    {**COMPACTED, "min.compaction.lag.ms": str(_DAY_MS)},
     key="alert id",
 )
 EPOCHS = Topic("epochs", "a snapshot of the cluster's state at each feature revision")
-STATE = Topic("state", "the latest snapshot of each cluster", _COMPACTED)
+STATE = Topic("state", "the latest snapshot of each cluster", COMPACTED)
 OPERATIONS = Topic("operations", "each step of the operations of a cluster's controller")
 DEAD_LETTERS = Topic("dead-letters", "input that could not be read, with its bytes and the reason")
 RESYNC_REQUESTS = Topic(

@@ -35,6 +35,7 @@ from featurewatch.web.parameters import (
     sorted_by,
 )
 from featurewatch.web.problems import ProblemError, not_read
+from featurewatch.web.report_cache import ReportCache
 from featurewatch.web.views.checks import (
     cluster_of_request,
     release_of_query,
@@ -54,8 +55,6 @@ from featurewatch.web.views.responses import (
 from featurewatch.web.worker_rows import WorkerRows
 
 _ORDERS: Final = ("id", "urgency")
-_MAX_REPORTS: Final = 64
-"""Number of readiness reports that are cached until their rows change."""
 
 
 class Api:
@@ -77,7 +76,7 @@ class Api:
         self._alerts: list[tuple[SortKey, Alert]] = []
         self._alerts_sequence = -1
         self._assessing = asyncio.Lock()
-        self._reports: dict[tuple[str, str, int], bytes] = {}
+        self._reports = ReportCache()
         self._openapi = orjson.dumps(document(), option=orjson.OPT_INDENT_2)
 
     def add_to(self, app: web.Application) -> None:
@@ -165,12 +164,11 @@ class Api:
         key = cluster, name, version * 1_000_000_000 + self._now_ms() // 10_000
         # One at a time: restoring a large cluster takes long.
         async with self._assessing:
-            if key not in self._reports:
+            body = self._reports.get(key)
+            if body is None:
                 body = await asyncio.to_thread(self._assess, cluster, target)
-                if len(self._reports) >= _MAX_REPORTS:
-                    self._reports.clear()
-                self._reports[key] = body
-            return response(request, self._reports[key], etag)
+                self._reports.put(key, body)
+            return response(request, body, etag)
 
     async def list_alerts(self, request: web.Request) -> web.Response:
         """The alerts that fire, and those that were resolved in the last hour."""

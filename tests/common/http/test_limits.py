@@ -57,6 +57,7 @@ def test_the_table_of_clients_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     for number in range(1_000):
         limits.take("steady")
         limits.take(f"client-{number}")
+        limits.give_back("client-0")
     assert len(limits) == 10
     assert limits.take("steady") > 0
 

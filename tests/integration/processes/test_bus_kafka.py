@@ -14,7 +14,7 @@ from featurewatch.stack.kafka.specs import single_bus
 from featurewatch.streams.bus.errors import BusError, PublishError, TopicMismatchError
 from featurewatch.streams.bus.positions import last_log_position, partition_of
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.settings import MAX_MESSAGE_BYTES, BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import decode_log_event, encode
 from featurewatch.streams.events import CommitKind, LogCommit
@@ -77,16 +77,19 @@ def test_topics_are_made_once_with_equal_partitions(settings, admin):
     assert {len(existing[name].partitions) for name in names} == {3}
     assert all(p.leader >= 0 for name in names for p in existing[name].partitions.values())
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
-    policies = {
-        resource.name: future.result()["cleanup.policy"].value
+    configs = {
+        resource.name: future.result()
         for resource, future in admin.describe_configs(resources).items()
     }
-    compacted = {name for name, policy in policies.items() if policy == "compact"}
+    compacted = {name for name, of in configs.items() if of["cleanup.policy"].value == "compact"}
     assert compacted == {
         settings.topic(ALERTS),
         settings.topic(STATE),
         f"{settings.prefix}-nodes-changelog",
     }
+    # What is read at each start is bounded, and the largest batch has room.
+    sizes = {int(configs[name]["segment.bytes"].value) for name in compacted}
+    assert MAX_MESSAGE_BYTES < min(sizes) <= max(sizes) <= 64 << 20
 
 
 def test_an_older_topic_gets_the_times_of_the_bus(settings, admin):

@@ -41,8 +41,9 @@ class RateLimits:
         return wait
 
     def give_back(self, client: str) -> None:
-        """Returns a token that was not used."""
-        self._buckets[client] = (min(self._burst, self._level(client) + 1), self._clock())
+        """Returns a token that was not used; a client that was forgotten meanwhile has them all."""
+        if client in self._buckets:
+            self._buckets[client] = (min(self._burst, self._level(client) + 1), self._clock())
 
     def _level(self, client: str) -> float:
         known = self._buckets.get(client)

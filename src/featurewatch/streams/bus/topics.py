@@ -27,7 +27,7 @@ from featurewatch.streams.bus.settings import (
     REQUEST_TIMEOUT_S,
     BusSettings,
 )
-from featurewatch.streams.topics import ALL, Topic
+from featurewatch.streams.topics import ALL, COMPACTED, Topic
 
 _POLICY: Final = "cleanup.policy"
 _TIME: Final = "message.timestamp.type"
@@ -58,9 +58,8 @@ def ensure_topics(
     Raises `BusUnavailableError` after ``timeout_s`` seconds, `TopicMismatchError` if a topic is
     there with another partition count or cleanup policy, `BusSetupError` if one cannot be created.
     """
-    compacted = {_POLICY: "compact", "min.cleanable.dirty.ratio": "0.1"}
     wanted: dict[str, Mapping[str, str]] = {bus.topic(topic): topic.config for topic in topics}
-    wanted |= dict.fromkeys(changelogs, compacted)
+    wanted |= dict.fromkeys(changelogs, COMPACTED)
     timeout_ms = round(REQUEST_TIMEOUT_S * 1000)
     admin = AdminClient(bus.client(socket_timeout_ms=timeout_ms), logger=LOG)
     deadline = monotonic() + timeout_s

@@ -1,13 +1,13 @@
 """The newest revisions and operations of each cluster, folded from ``epochs`` and ``operations``.
 
 Pure. Its size is bounded for each cluster: `MAX_REVISIONS`, `MAX_OPERATIONS`, and `MAX_BYTES` of
-each. The values are held compressed and decoded on request: a cluster of 40 nodes that fills both
-counts takes 140 kB.
+each. The values are held compressed and decoded on request, all of them at once, so what they are
+then is bounded too: a cluster of 40 nodes that fills both counts takes 140 kB.
 """
 
 import zlib
 from collections import OrderedDict
-from typing import Final
+from typing import Final, NamedTuple
 
 from featurewatch.streams.codec.outputs import decode_operation, decode_snapshot
 from featurewatch.streams.outputs import Operation, Snapshot
@@ -23,33 +23,56 @@ MAX_OPERATIONS: Final = 200
 MAX_BYTES: Final = 1 << 20
 """Of the compressed revisions of a cluster, and of its operations."""
 
+MAX_CONTENT_BYTES: Final = 16 << 20
+"""Of the same before they are compressed. A hostile cluster has 2 MB a revision, and a tenth of a
+percent of that is left if all of it is alike."""
+
 _KINDS: Final = {EPOCHS.short_name: "revisions", OPERATIONS.short_name: "operations"}
 _LIMITS: Final = {"revisions": MAX_REVISIONS, "operations": MAX_OPERATIONS}
 
 
+class _Value(NamedTuple):
+    """A compressed value, and its length before."""
+
+    compressed: bytes
+    length: int
+
+
 class _NewestValues:
-    """The newest values by their keys, within a count and a size."""
+    """The newest values by their keys, within a count and two sizes; the newest one in any case."""
 
     def __init__(self, max_count: int) -> None:
         self._max_count = max_count
-        self._values: OrderedDict[str, bytes] = OrderedDict()
-        self._byte_count = 0
+        self._values: OrderedDict[str, _Value] = OrderedDict()
+        self._byte_count = self._content_byte_count = 0
 
     def put(self, key: str, value: bytes) -> None:
-        compressed = zlib.compress(value, 1)
-        self._byte_count += len(compressed) - len(self._values.pop(key, b""))
-        self._values[key] = compressed
-        while len(self._values) > 1 and (
-            len(self._values) > self._max_count or self._byte_count > MAX_BYTES
-        ):
-            self._byte_count -= len(self._values.popitem(last=False)[1])
+        if key in self._values:
+            self._forget(key)
+        self._values[key] = held = _Value(zlib.compress(value, 1), len(value))
+        self._byte_count += len(held.compressed)
+        self._content_byte_count += held.length
+        while len(self._values) > 1 and self._is_over():
+            self._forget(next(iter(self._values)))
 
     def newest_first(self) -> list[bytes]:
-        return [zlib.decompress(value) for value in reversed(self._values.values())]
+        return [zlib.decompress(value.compressed) for value in reversed(self._values.values())]
 
     def get(self, key: str) -> bytes | None:
         value = self._values.get(key)
-        return None if value is None else zlib.decompress(value)
+        return None if value is None else zlib.decompress(value.compressed)
+
+    def _is_over(self) -> bool:
+        return (
+            len(self._values) > self._max_count
+            or self._byte_count > MAX_BYTES
+            or self._content_byte_count > MAX_CONTENT_BYTES
+        )
+
+    def _forget(self, key: str) -> None:
+        value = self._values.pop(key)
+        self._byte_count -= len(value.compressed)
+        self._content_byte_count -= value.length
 
 
 _Clusters = dict[tuple[str, str], _NewestValues]
