@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +40,7 @@ from tests.conformance.kafka_tools import FEATURES, KafkaTools, kafka_tools
 from tests.conftest import Certificates
 from tests.process_logs import started
 from tests.processes import Process, wait_ready
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
@@ -273,9 +273,8 @@ def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> N
         for process in processes:
             process.start()
         wait_ready(processes)
-        deadline = time.monotonic() + 60
-        while secured.cluster.cluster_id not in ours("state", "--config", configuration).stdout:
-            assert time.monotonic() < deadline, processes[0].log.read_text()
+        id_, state = secured.cluster.cluster_id, ("state", "--config", configuration)
+        assert eventually(lambda: id_ in ours(*state).stdout, 60), processes[0].log.read_text()
         for process in processes:
             assert process.ended is None
     finally:
