@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from featurewatch.stack.java.class_archive import archive_options, archive_path
-from featurewatch.stack.java.jars import Cache, Jars
+from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.archive_training import train_class_archive
+from tests.stack.no_jars import NoJars
 
 RELEASE = "4.3.0"
 JAVA = """#!/bin/sh
@@ -22,14 +23,6 @@ case "$*" in
 esac
 """
 """A runtime that formats a node and does not run it."""
-
-
-class NoJars(Cache):
-    """A cache with archives alone."""
-
-    def class_path(self, release: str, jars: Jars = Jars.SERVER) -> list[Path]:
-        """Returns no jars."""
-        return []
 
 
 def starts_of_two(

@@ -38,6 +38,7 @@ from featurewatch.stack.process.server import last_error_line
 from featurewatch.stack.reference_nodes import ReferenceProcess
 from featurewatch.stack.wire.probe import quorum_leader
 from featurewatch.stack.zookeeper.specs import EnsembleSpec, ServerPorts, Tls, server_properties
+from tests.stack.no_jars import NoJars
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -260,7 +261,7 @@ def test_the_form_of_operations_reaches_the_controllers(
     assert resumed is not None
     servers = [
         server
-        for component in components_of(resumed, tmp_path, Cache(tmp_path / "cache"))
+        for component in components_of(resumed, tmp_path, NoJars(tmp_path / "cache"))
         for server in component.servers.values()
         if isinstance(server, ReferenceProcess)
     ]
