@@ -1,9 +1,10 @@
 """Clusters and ensembles that all processes of a test run share, each started on first use.
 
-The process that the user started owns them (`OwnServers`) and ends them with the run; should it
-die, their guards end them. A worker of xdist asks it for one by name over a Unix socket
-(`RemoteServers`) and gets an object with the addresses, directories and process ids of the real
-one. A node that a worker stops and starts again is the worker's from then on, and ends with it.
+The process that the user started owns them (`OwnServers`) and ends them with the run, or when the
+tests that use them have ended; should it die, their guards end them. A worker of xdist asks it for
+one by name over a Unix socket (`RemoteServers`) and gets an object with the addresses, directories
+and process ids of the real one. A node that a worker stops and starts again is the worker's from
+then on, and ends with it.
 """
 
 import contextlib
@@ -69,6 +70,10 @@ class SharedServers(ABC):
         """
 
     @abstractmethod
+    def end(self, name: str) -> None:
+        """Ends the servers of that name, if this process has used them; `get` starts new ones."""
+
+    @abstractmethod
     def close(self) -> None:
         """Ends the servers, if they are this process's."""
 
@@ -91,7 +96,7 @@ class OwnServers(SharedServers):
     def __init__(self) -> None:
         self.cache = Cache(default_cache())
         self._locks = {name: threading.Lock() for name in SERVERS}
-        self._running: dict[str, Group] = {}
+        self._running: dict[str, tuple[Group, contextlib.ExitStack]] = {}
         self._stack = contextlib.ExitStack()
         self._listener: Listener | None = None
 
@@ -100,8 +105,15 @@ class OwnServers(SharedServers):
         with self._locks[name]:
             if name not in self._running:
                 group = SERVERS[name](self, self._directory / name)
-                self._running[name] = self._stack.enter_context(started(group))
-            return self._running[name]
+                own = self._stack.enter_context(contextlib.ExitStack())
+                self._running[name] = own.enter_context(started(group)), own
+            return self._running[name][0]
+
+    def end(self, name: str) -> None:
+        """Ends them."""
+        with self._locks[name]:
+            if name in self._running:
+                self._running.pop(name)[1].close()
 
     def listen(self) -> str:
         """Answers other processes from now on, at the address that is returned."""
@@ -133,7 +145,10 @@ class OwnServers(SharedServers):
     def _respond(self, connection: Connection) -> None:
         with connection:
             try:
-                connection.send(_describe(self.get(connection.recv())))
+                verb, name = connection.recv()
+                if verb == "end":
+                    self.end(name)
+                connection.send(None if verb == "end" else _describe(self.get(name)))
             except Exception as error:
                 notes = getattr(error, "__notes__", [])
                 connection.send("\n".join([str(error), *notes]))
@@ -149,13 +164,23 @@ class RemoteServers(SharedServers):
     def get(self, name: str) -> Group:
         """Has the main process start them."""
         if name not in self._known:
-            with Client(self._address) as connection:
-                connection.send(name)
-                answer = connection.recv()
-            if isinstance(answer, str):
-                raise StackError(answer)
-            self._known[name] = answer()
+            self._known[name] = self._ask("get", name)()
         return self._known[name]
+
+    def end(self, name: str) -> None:
+        """Kills them here, with the nodes that this process started again, and has the main
+        process forget them."""
+        if (group := self._known.pop(name, None)) is not None:
+            group.kill()
+            self._ask("end", name)
+
+    def _ask(self, verb: str, name: str) -> Any:
+        with Client(self._address) as connection:
+            connection.send((verb, name))
+            answer = connection.recv()
+        if isinstance(answer, str):
+            raise StackError(answer)
+        return answer
 
     def close(self) -> None:
         """Does nothing: they are the main process's."""

@@ -12,12 +12,17 @@ DEADLINE_S = 120.0
 
 
 def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> bool:
-    """Whether it becomes true in time."""
+    """Whether it becomes true in time.
+
+    A pause is twice as long as the attempt before it: a condition that starts a process, or asks a
+    broker for all topics, would otherwise take the processors from what it waits for.
+    """
     end = time.monotonic() + deadline_s
-    while time.monotonic() < end:
+    while (began := time.monotonic()) < end:
         if condition():
             return True
-        time.sleep(0.02)
+        took_s = time.monotonic() - began
+        time.sleep(min(max(0.02, 2 * took_s), 0.5))
     return False
 
 

@@ -12,7 +12,7 @@ from featurewatch.cli.commands.storage.command import passed_on
 from featurewatch.cli.errors import UsageError
 from featurewatch.common.private_files import write_private
 from featurewatch.stack.java.jars import Cache
-from featurewatch.stack.kafka.cluster import random_id
+from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.server_properties import Addresses, format_properties, node_properties
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
 from tests.conftest import MakeCluster

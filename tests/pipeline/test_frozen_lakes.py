@@ -60,6 +60,7 @@ def test_history_reads_it(version: Path, root: Path) -> None:
     assert nodes == {*known["nodes"]}
 
 
+@pytest.mark.stack
 def test_the_pipeline_continues_it(spark: "SparkSession", version: Path, root: Path) -> None:
     """It continues from its checkpoints: the next change has the next revision."""
     messages = bronze_of(version)

@@ -23,6 +23,9 @@ GROUPS: Final = {
 """The fixtures of each group. Tests of quorums look at all topics of a cluster or at all of its
 reassignments: no other test may change these meanwhile."""
 
+SCOPE: Final = pytest.StashKey[str]()
+"""What a test is handed out with, in a worker of xdist."""
+
 LONGEST: Final = (
     "tests/agents",
     "tests/integration/processes",
@@ -87,14 +90,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> Scope
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the tests of a worker of xdist in order, and tells the main process their scopes.
 
-    Two tests of one name end the run: xdist would run one of them and tell nobody.
+    Two tests of one name end the run: xdist would run one of them and tell nobody. So does a test
+    that needs Kafka's jars and is not marked: `make test-fast` would fetch them.
     """
+    for item in items:
+        has_jars = "stack_cache" in getattr(item, "fixturenames", ())
+        if has_jars and not item.get_closest_marker("stack"):
+            raise pytest.UsageError(f"{item.nodeid} needs the mark stack")
     counts = Counter(item.nodeid for item in items)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise pytest.UsageError(f"{counts[twice[0]]} tests have one name: {twice[0]}")
     workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
     if workerinput is not None:
         scopes = scopes_of(items)
+        for item in items:
+            item.stash[SCOPE] = scopes[item.nodeid]
         items[:] = _in_order(items, scopes)
         shared = Path(config.option.basetemp).parent  # the main process's
         (shared / f"scopes-{workerinput['workerid']}.json").write_text(json.dumps(scopes))

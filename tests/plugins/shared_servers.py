@@ -1,10 +1,16 @@
-"""A pytest plugin: the servers that all processes of a run share."""
+"""A pytest plugin: the servers that all processes of a run share.
 
+Those of a group of tests (`tests.plugins.scheduling`) end with the group: each idle node takes two
+hundredths of a core, and nine of them would run until the end.
+"""
+
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-from tests.shared_servers import OwnServers, RemoteServers, SharedServers
+from tests.plugins.scheduling import GROUPS, SCOPE
+from tests.shared_servers import SERVERS, OwnServers, RemoteServers, SharedServers
 
 _SERVERS = pytest.StashKey[SharedServers]()
 
@@ -26,6 +32,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Ends them."""
     config.stash[_SERVERS].close()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Ends the servers of a group after its last test."""
+    result = yield
+    scope = item.stash.get(SCOPE, "")
+    if scope in GROUPS and (nextitem is None or nextitem.stash.get(SCOPE, "") != scope):
+        for name in sorted(GROUPS[scope] & SERVERS.keys()):
+            item.config.stash[_SERVERS].end(name)
+    return result
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -70,14 +70,15 @@ def test_late():
 """
 
 
-XDIST = ("-p", "xdist", "-n", "2", "--dist", "loadfile")
+XDIST = ("-p", "xdist", "-n", "1")
+SEVERAL = ("-p", "xdist", "-n", "2", "--dist", "loadfile")
 
 
 @pytest.fixture(params=[(), XDIST], ids=["one", "xdist"])
 def options(
     request: pytest.FixtureRequest, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, ...]:
-    """In one process, and in several, which do not take seconds to load other plugins."""
+    """In one process, and in a worker of another, without the seconds to load other plugins."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini(INI)
     chosen: tuple[str, ...] = request.param
@@ -156,7 +157,7 @@ def test_a_run_that_ends_early_does_not_lose_a_failure(
     assert "FAILED test_some.py::test_flaky_1 (and was not run again)" in result.outlines
 
 
-@pytest.mark.parametrize("options", [XDIST], indirect=True)
+@pytest.mark.parametrize("options", [SEVERAL], indirect=True)
 def test_the_second_try_waits_for_the_other_workers(
     pytester: pytest.Pytester, options: tuple[str, ...]
 ) -> None:

@@ -90,6 +90,18 @@ def test_two_tests_of_one_name_end_the_run(pytester: pytest.Pytester, suite: Pat
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
+def test_a_test_with_jars_and_without_the_mark_ends_the_run(
+    pytester: pytest.Pytester, suite: Path
+) -> None:
+    """It would run, and fetch the jars, where neither Kafka nor a network is needed."""
+    pytester.makepyfile("def test_jars(stack_cache): pass")
+    with suite.with_name("conftest.py").open("a") as conftest:
+        conftest.write("\n@pytest.fixture\ndef stack_cache(): pass\n")
+    result = pytester.runpytest_subprocess()
+    result.stderr.fnmatch_lines(["*test_jars needs the mark stack*"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
 def test_the_fixtures_of_groups_exist() -> None:
     """A fixture that was renamed would not keep its tests together."""
     text = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("conftest.py"))

@@ -14,7 +14,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from featurewatch.stack import client
-from featurewatch.stack.java.jars import Cache, Jars, java_command
+from featurewatch.stack.java.jars import Cache
+from tests.conformance.kafka_tools import KafkaTools, kafka_tools
 from tests.paths import SRC
 
 TOPIC: Final = "orders"
@@ -24,9 +25,9 @@ _COMMAND: Final = (sys.executable, "-c", "from featurewatch.cli.main import main
 class ControlledCluster:
     """The running stack, and what can be done with it."""
 
-    def __init__(self, directory: Path, cache: Cache) -> None:
+    def __init__(self, directory: Path, tools: KafkaTools) -> None:
         self._directory = directory
-        self._cache = cache
+        self._tools = tools
         self.status = client.send_request(directory, "status")
         self.servers: str = self.status["bootstrap_servers"]
         self.admin = AdminClient({"bootstrap.servers": self.servers})
@@ -43,16 +44,10 @@ class ControlledCluster:
 
         ``name`` is its class, without the package of most of them.
         """
-        command = java_command(
-            self._cache.class_path("3.9.1", Jars.TOOLS),
-            name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}",
-            *("--bootstrap-server", self.servers),
-            *arguments,
-            heap_mb=96,
-        )
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-        assert done.returncode == code, done.stdout + done.stderr[-2000:]
-        return done.stdout
+        main = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
+        done = self._tools(main, "--bootstrap-server", self.servers, *arguments)
+        assert done.code == code, done.out + done.err[-2000:]
+        return done.out
 
     def broker_log(self, broker_id: int) -> str:
         """The log of a broker."""
@@ -123,8 +118,9 @@ def controlled_stack(cache: Cache, directory: Path, *options: str) -> Iterator[C
     up = run("up", "--zookeeper", "1", "--controlled-brokers", "3", *options)
     try:
         assert up.returncode == 0, up.stderr
-        controlled = ControlledCluster(directory / "stack", cache)
-        yield controlled
-        controlled.close()
+        with kafka_tools("3.9.1", cache, directory / "tools") as tools:
+            controlled = ControlledCluster(directory / "stack", tools)
+            yield controlled
+            controlled.close()
     finally:
         run("down", "--remove")

@@ -131,3 +131,18 @@ def test_killed_owner_leaves_no_jvm(stack_cache: Cache, tmp_path: Path) -> None:
         owner.send_signal(signal.SIGKILL)
     assert eventually(lambda: not any(map(is_alive, pids)))
     assert eventually(lambda: not directory.exists())
+
+
+def test_each_node_has_ids_of_its_own(quorum_430: Cluster) -> None:
+    """One run of the storage tool formats all three: they share the cluster's id alone."""
+    metas = [
+        dict(
+            line.split("=", 1)
+            for line in (node.data / "meta.properties").read_text().splitlines()
+            if not line.startswith("#")
+        )
+        for node in quorum_430.nodes
+    ]
+    assert [meta["node.id"] for meta in metas] == ["1", "2", "3"]
+    assert len({meta["directory.id"] for meta in metas}) == 3
+    assert {meta["cluster.id"] for meta in metas} == {quorum_430.cluster_id}

@@ -16,7 +16,8 @@ from featurewatch.stack.components import components_of
 from featurewatch.stack.errors import JavaError, StackError, StartError, WireError
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.java.runtime import java, version_of
-from featurewatch.stack.kafka.cluster import Cluster, random_id
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.reference_controller import ReferenceController
 from featurewatch.stack.kafka.server_properties import (
@@ -37,6 +38,7 @@ from featurewatch.stack.process.server import Server, last_error_line
 from featurewatch.stack.reference_nodes import ReferenceProcess
 from featurewatch.stack.wire.probe import quorum_leader
 from featurewatch.stack.zookeeper.specs import EnsembleSpec, ServerPorts, Tls, server_properties
+from tests.stack.no_jars import NoJars
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -157,6 +159,29 @@ def test_the_cluster_id_of_a_directory_is_read_as_kafka_wrote_it(tmp_path: Path)
     assert node.cluster_id == "MkU3OEVBNTcwNTJENDM2Qg=="
 
 
+def test_a_format_is_copied_to_nodes_of_one_kind_alone(tmp_path: Path) -> None:
+    """Not to another release, another role, other properties or more directories."""
+
+    def node(spec: NodeSpec, **properties: str) -> KafkaNode:
+        directory = tmp_path / f"node-{spec.id}"
+        all_properties = {"log.dirs": str(directory / "data"), **properties}
+        addresses, cache = Addresses(None, 1), Cache(tmp_path)
+        return KafkaNode(spec, addresses, directory, all_properties, cache, 1, temporary=False)
+
+    first, second = NodeSpec(1, "4.3.0", Roles.CONTROLLER), NodeSpec(2, "4.3.0", Roles.CONTROLLER)
+    assert node(second).formats_as(node(first))
+    for other in (
+        NodeSpec(2, "4.3.1", Roles.CONTROLLER),
+        NodeSpec(2, "4.3.0", Roles.BROKER),
+        NodeSpec(2, "4.3.0", Roles.CONTROLLER, {"a": "b"}),
+    ):
+        assert not node(other).formats_as(node(first))
+    for more in ({"log.dirs": "/a,/b"}, {"metadata.log.dir": "/a"}):
+        assert not node(second, **more).formats_as(node(first, **more))
+    old = NodeSpec(1, "3.9.1", Roles.ZOOKEEPER), NodeSpec(2, "3.9.1", Roles.ZOOKEEPER)
+    assert not node(old[1]).formats_as(node(old[0]))
+
+
 def test_cluster_ids_are_kafkas() -> None:
     """Ids are 22 characters of URL-safe base64 that no command line mistakes for a flag."""
     ids = {random_id() for _ in range(500)}
@@ -261,7 +286,7 @@ def test_the_form_of_operations_reaches_the_controllers(
     assert resumed is not None
     servers = [
         server
-        for component in components_of(resumed, tmp_path, Cache(tmp_path / "cache"))
+        for component in components_of(resumed, tmp_path, NoJars(tmp_path / "cache"))
         for server in component.servers.values()
         if isinstance(server, ReferenceProcess)
     ]

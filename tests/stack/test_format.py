@@ -9,7 +9,7 @@ import pytest
 from featurewatch.common.private_files import write_private
 from featurewatch.stack.java.class_archive import archive_options
 from featurewatch.stack.java.jars import Cache, java_command
-from featurewatch.stack.kafka.cluster import random_id
+from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.server_properties import Addresses, format_properties, node_properties
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.streams.events import SnapshotChunk

@@ -10,7 +10,8 @@ from featurewatch.kafka.address import parse_addresses
 from featurewatch.kafka.connection import Connection, open_connection
 from featurewatch.kafka.node_errors import OtherNodeError
 from featurewatch.kafka.security import PLAINTEXT
-from featurewatch.stack.kafka.cluster import Cluster, random_id
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings

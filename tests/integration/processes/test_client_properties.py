@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from featurewatch.cli.config.settings import load
 from featurewatch.common.private_files import write_private
 from featurewatch.kafka.client_config.clients import java_properties
 from featurewatch.pipeline.spark.session import BRIEF_JVM
-from featurewatch.stack.java.jars import Cache, Jars, tool_command
+from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.java.runtime import java
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.server_properties import Addresses
@@ -37,9 +36,11 @@ from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.stack.process.ports import LOOPBACK, Ports
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.topics import METADATA_LOG
+from tests.conformance.kafka_tools import FEATURES, KafkaTools, kafka_tools
 from tests.conftest import Certificates
 from tests.process_logs import started
 from tests.processes import Process, wait_ready
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
@@ -198,14 +199,18 @@ def librdkafka_spelling(certificates: Certificates) -> dict[str, str]:
     }
 
 
-def kafka_describes(where: tuple[str, ...], file: Path, cache: Cache) -> str:
+@pytest.fixture(scope="module")
+def tools(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
+    """Kafka's own tools, in one JVM."""
+    with kafka_tools(RELEASE, stack_cache, tmp_path_factory.mktemp("tools")) as running:
+        yield running
+
+
+def kafka_describes(where: tuple[str, ...], file: Path, tools: KafkaTools) -> str:
     """The output of Kafka's own tool with a properties file."""
-    cache.class_path(RELEASE, Jars.TOOLS)
-    options = (*where, "--command-config", str(file), "describe")
-    command = tool_command(RELEASE, "org.apache.kafka.tools.FeatureCommand", *options, cache=cache)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    done = tools(FEATURES, *where, "--command-config", str(file), "describe")
+    assert done.code == 0, done.out + done.err
+    return done.out
 
 
 def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -226,11 +231,11 @@ def without_epoch(text: str) -> str:
 
 
 def test_what_serves_kafkas_tool_serves_the_features_commands(
-    secured: Secured, login: Path, stack_cache: Cache
+    secured: Secured, login: Path, tools: KafkaTools
 ) -> None:
     """Both describe the same features, by broker and by controller."""
     for where in (("--bootstrap-server", secured.bus), ("--bootstrap-controller", secured.quorum)):
-        theirs = kafka_describes(where, login, stack_cache)
+        theirs = kafka_describes(where, login, tools)
         result = ours("features", *where, "--command-config", str(login), "describe")
         assert (result.returncode, result.stderr) == (0, "")
         assert without_epoch(result.stdout) == without_epoch(theirs)
@@ -238,7 +243,7 @@ def test_what_serves_kafkas_tool_serves_the_features_commands(
 
 @pytest.mark.parametrize("spelling", ["java's stores", "pem in it", "librdkafka's"])
 def test_what_spark_is_given_serves_kafkas_own_client(
-    secured: Secured, certificates: Certificates, stack_cache: Cache, spelling: str
+    secured: Secured, certificates: Certificates, tools: KafkaTools, spelling: str
 ) -> None:
     """Each spelling becomes properties with which Java's client logs in."""
     file = secured.directory / "given.properties"
@@ -254,7 +259,7 @@ def test_what_spark_is_given_serves_kafkas_own_client(
     )
     write_private(file, "".join(lines))
     where = ("--bootstrap-server", secured.bus)
-    assert "Feature: metadata.version" in kafka_describes(where, file, stack_cache)
+    assert "Feature: metadata.version" in kafka_describes(where, file, tools)
 
 
 def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> None:
@@ -268,9 +273,8 @@ def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> N
         for process in processes:
             process.start()
         wait_ready(processes)
-        deadline = time.monotonic() + 60
-        while secured.cluster.cluster_id not in ours("state", "--config", configuration).stdout:
-            assert time.monotonic() < deadline, processes[0].log.read_text()
+        id_, state = secured.cluster.cluster_id, ("state", "--config", configuration)
+        assert eventually(lambda: id_ in ours(*state).stdout, 60), processes[0].log.read_text()
         for process in processes:
             assert process.ended is None
     finally:

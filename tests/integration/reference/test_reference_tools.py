@@ -1,7 +1,6 @@
 """Clients that know nothing of the reference system work against it: they were made for Kafka."""
 
 import re
-import subprocess
 import time
 import warnings
 from collections.abc import Iterator
@@ -11,8 +10,10 @@ from types import ModuleType
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from featurewatch.stack.java.jars import Cache, Jars, tool_command
+from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.zookeeper.ensemble import Ensemble
+from tests.conformance.kafka_tools import FEATURES as FEATURES_TOOL
+from tests.conformance.kafka_tools import KafkaTools, kafka_tools
 from tests.reference.zookeeper.process import reference_process
 
 pytestmark = pytest.mark.stack
@@ -33,26 +34,16 @@ def kafka() -> ModuleType:
 class Tool:
     """``kafka-features`` of 3.9.1 against one cluster."""
 
-    def __init__(self, bootstrap: str, cache: Cache) -> None:
+    def __init__(self, bootstrap: str, tools: KafkaTools) -> None:
         self._bootstrap = bootstrap
-        self._cache = cache
+        self._tools = tools
 
     def __call__(self, *arguments: str, by: str = "--bootstrap-server") -> tuple[int, list[str]]:
-        """Its exit code and what it printed, without the words of its logger."""
-        command = tool_command(
-            "3.9.1",
-            "org.apache.kafka.tools.FeatureCommand",
-            by,
-            self._bootstrap,
-            *arguments,
-            cache=self._cache,
-        )
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-        lines = [line for line in done.stderr.splitlines() if "operation(s) failed" in line]
-        lines += re.findall(r"MismatchedEndpointType.*", done.stderr)
-        return done.returncode, done.stdout.splitlines() + lines
+        """Its exit code and what it printed, without the frames of exceptions."""
+        done = self._tools(FEATURES_TOOL, by, self._bootstrap, *arguments)
+        lines = [line for line in done.err.splitlines() if "operation(s) failed" in line]
+        lines += re.findall(r"MismatchedEndpointType.*", done.err)
+        return done.code, done.out.splitlines() + lines
 
     def described(self) -> list[tuple[str, str, str, str, str]]:
         """The output of ``describe``: feature, lowest and highest level, finalized level, epoch."""
@@ -67,6 +58,13 @@ class Tool:
         return [match.groups() for match in matches if match is not None]  # type: ignore[misc]
 
 
+@pytest.fixture(scope="module")
+def tools(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaTools]:
+    """Kafka's own tools, unchanged, in one JVM."""
+    with kafka_tools("3.9.1", stack_cache, tmp_path_factory.mktemp("tools")) as running:
+        yield running
+
+
 @pytest.fixture
 def bootstrap(ensemble: Ensemble) -> Iterator[str]:
     """A cluster of three; the address of the one that started last."""
@@ -75,12 +73,11 @@ def bootstrap(ensemble: Ensemble) -> Iterator[str]:
         yield process.ready()[3]
 
 
-def test_the_feature_command_of_kafka_works_unchanged(bootstrap: str, stack_cache: Cache) -> None:
+def test_the_feature_command_of_kafka_works_unchanged(bootstrap: str, tools: KafkaTools) -> None:
     """describe, upgrade, downgrade, disable and dry runs of ``kafka-features`` 3.9.1: what it
     prints, its exit code, and an epoch that grows by one for each accepted request and never else.
     """
-    stack_cache.class_path("3.9.1", Jars.TOOLS)
-    tool = Tool(bootstrap, stack_cache)
+    tool = Tool(bootstrap, tools)
     group, transaction = ("group.version", "1", "3"), ("transaction.version", "1", "2")
     # A starting controller finalizes what it supports at the greatest levels.
     assert tool.described() == [(*group, "3", "0"), (*transaction, "2", "0")]
@@ -124,10 +121,10 @@ def test_the_feature_command_of_kafka_works_unchanged(bootstrap: str, stack_cach
 
 
 def test_the_feature_command_learns_that_a_broker_is_no_controller(
-    bootstrap: str, stack_cache: Cache
+    bootstrap: str, tools: KafkaTools
 ) -> None:
     """Given as a KRaft controller, a reference node says that it is a broker."""
-    code, lines = Tool(bootstrap, stack_cache)("describe", by="--bootstrap-controller")
+    code, lines = Tool(bootstrap, tools)("describe", by="--bootstrap-controller")
     assert code == 1
     assert lines[-1] == (
         "MismatchedEndpointTypeException: The request was sent to an endpoint of type BROKER, "

@@ -33,6 +33,7 @@ def learned(tmp_path: Path) -> Iterator[Path]:
         yield directory
 
 
+@pytest.mark.stack
 def test_processes_on_this_machine_read_the_same_directory(
     spark: "SparkSession", learned: Path
 ) -> None:

@@ -5,8 +5,6 @@ with Cluster(combined(["3.9.1"] * 3, "3.7-IV4"), directory) as cluster:
     cluster.node(1).start("4.3.0")
 """
 
-import base64
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,6 +13,7 @@ from pathlib import Path
 from featurewatch.stack.errors import StackError, StartError, WireError
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.archive_training import train_class_archive
+from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.reference_controller import ReferenceController
 from featurewatch.stack.kafka.server_properties import (
@@ -244,19 +243,20 @@ class Cluster(Group):
             controller_arguments = initial if node.spec.roles.is_controller else []
             node.format(self.cluster_id, [*common, *controller_arguments])
 
-        _in_parallel(self.nodes, format_one)
+        new = [node for node in self.nodes if not node.formatted]
+        models: dict[KafkaNode, KafkaNode] = {}
+        for node in new:
+            same = (model for model in models.values() if node.formats_as(model))
+            # The arguments of dynamic voters name the directory of each.
+            models[node] = node if initial else next(same, node)
+        _in_parallel({*models.values()}, format_one)
+        for node, model in models.items():
+            if node is not model:
+                node.copy_format(model)
 
     def _initial_controllers(self) -> list[str]:
         voters = quorum_voters(self._spec, self.addresses).split(",")
         return ["--initial-controllers", ",".join(f"{voter}:{random_id()}" for voter in voters)]
-
-
-def random_id() -> str:
-    """A random id in Kafka's format: 22 characters of URL-safe base64, no leading dash."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text
 
 
 def _in_parallel(nodes: Iterable[KafkaNode], action: Callable[[KafkaNode], None]) -> None:

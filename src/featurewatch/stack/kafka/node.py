@@ -1,15 +1,18 @@
 """One Kafka node: a directory, two ports, and a process that may stop and start."""
 
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from featurewatch.common.private_files import write_private
 from featurewatch.stack.errors import StartError, WireError
 from featurewatch.stack.java.class_archive import archive_options
 from featurewatch.stack.java.jars import Cache, java_command
+from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.server_properties import PROPERTIES_FILE, Addresses, format_properties
 from featurewatch.stack.kafka.specs import NodeSpec, Roles
 from featurewatch.stack.process.ports import LOOPBACK
@@ -21,6 +24,8 @@ from featurewatch.stack.process.server import (
 )
 from featurewatch.stack.wire.probe import live_brokers, quorum_leader
 from featurewatch.stack.wire.znodes import wait_until_unregistered
+
+_META: Final = "meta.properties"
 
 
 class KafkaNode(Server):
@@ -84,14 +89,14 @@ class KafkaNode(Server):
     @property
     def formatted(self) -> bool:
         """Whether the data directory belongs to a cluster."""
-        return (self.data / "meta.properties").exists()
+        return (self.data / _META).exists()
 
     @property
     def cluster_id(self) -> str | None:
         """The id of the cluster that the data directory belongs to; None until it is formatted."""
         if not self.formatted:
             return None
-        text = (self.data / "meta.properties").read_text(encoding="latin-1")
+        text = (self.data / _META).read_text(encoding="latin-1")
         match = re.search("^cluster\\.id=(.*)$", text, re.MULTILINE)
         # Java escapes an equals sign, with which an id may end, by a backslash.
         return re.sub(r"\\(.)", r"\1", match[1]) if match else None
@@ -128,6 +133,33 @@ class KafkaNode(Server):
                 f"node {self.id} (Kafka {self.release}) could not be formatted: "
                 + last_error_line(result.stderr + result.stdout)
             )
+
+    def formats_as(self, other: "KafkaNode") -> bool:
+        """Whether the storage tool, given the same arguments, writes the same files for both nodes,
+        apart from their ids and the time."""
+        is_same = replace(self.spec, id=other.id) == other.spec
+        return is_same and self._is_plain and other._is_plain
+
+    def copy_format(self, other: "KafkaNode") -> None:
+        """Formats the data directory by a copy of that of a node that has not run yet and
+        `formats_as` this one. A Java process per node would take most of a second each."""
+        shutil.copytree(other.data, self.data, dirs_exist_ok=True)
+        file = self.data / _META
+        lines = file.read_text(encoding="latin-1").splitlines()
+        own = {"node.id": str(self.id), "directory.id": random_id()}
+        named = ((line, line.partition("=")[0]) for line in lines)
+        lines = [f"{name}={own[name]}" if name in own else line for line, name in named]
+        file.write_text("\n".join([*lines, ""]), encoding="latin-1")
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether the storage tool formats the data directory and no other."""
+        return (
+            type(self) is KafkaNode
+            and self.spec.roles is not Roles.ZOOKEEPER
+            and self._properties["log.dirs"] == str(self.data)
+            and "metadata.log.dir" not in self._properties
+        )
 
     def start(
         self,

@@ -41,6 +41,12 @@ class Server(ABC):
         return self._process is not None and self._process.exit_code is None
 
     @property
+    def exit_code(self) -> int | None:
+        """The exit code of the last process, 128 + the signal if killed; None while it runs and
+        before the first start."""
+        return None if self._process is None else self._process.exit_code
+
+    @property
     def pid(self) -> int | None:
         """The JVM's process id; None while it is stopped."""
         return self._process.pid if self._process is not None and self.running else None
@@ -122,7 +128,7 @@ class Server(ABC):
         self._process = Process(command, self.log, self.directory if self._temporary else None)
 
     def _end(self) -> str:
-        code = self._process.exit_code if self._process is not None else None
+        code = self.exit_code
         return f"{self} is not running" if code is None else f"{self} ended with code {code}"
 
     def _log_reason(self) -> str:
