@@ -8,6 +8,7 @@ from featurewatch.reference.kraft.machines.batches import control_records, read_
 from featurewatch.reference.kraft.machines.requests import FetchAnswer
 from tests.conformance.feature_control.kafka import ControllerHarness
 from tests.conformance.raft.differences import (
+    BELOW_A_SNAPSHOT,
     ENDS_THE_PROCESS,
     FALLING_HIGH_WATERMARK,
     RESIGNED_LEADER,
@@ -66,6 +67,9 @@ def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
             lines = [f"Kafka ended: {answered['fatal']}", f"we: {ours}"]
             is_known = _is_known(answered["fatal"], before, ours, found)
             return "" if is_known else _text(at, event, before, lines)
+        if "halted" in ours and before["snapshots"]:
+            found.deliberate[BELOW_A_SNAPSHOT] += 1
+            return ""
         kafka = one.voter.read_kafka(answered)
         committed = (
             kafka["committed"] if event[2] == "start" else max(committed, kafka["committed"])

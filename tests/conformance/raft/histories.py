@@ -58,7 +58,9 @@ class _Author(Chance):
         question = {
             "me": setting.me,
             "port": setting.listener.port,
-            "format": None if (of_format := setting.format()) is None else _text(of_format),
+            "snapshots": [
+                [at.offset, at.epoch, _text(data)] for at, data in setting.snapshots().items()
+            ],
             "directory": text_of(setting.directory),
             "cluster": CLUSTER,
             "voters": []
@@ -92,7 +94,7 @@ class _Author(Chance):
             self.ours.now_ms += values[0]
             self.ours.tick()
         elif kind == "ask":
-            key, version, body = self.ours.ask(values[0])
+            key, version, body = self.ours.ask(*values)
             written = [key, version, _text(body)]
         elif kind == "answer":
             request, answer = values
@@ -101,6 +103,10 @@ class _Author(Chance):
         elif kind == "append":
             self.ours.append(values[0])
             written = [[_text(value) for value in values[0]]]
+        elif kind == "snapshot":
+            at, data, trims = values
+            self.ours.snapshot(at, data, trims=trims)
+            written = [[at.offset, at.epoch, _text(data), trims]]
         elif kind == "resign":
             self.ours.resign()
         self.steps.append([self.ours.now_ms, draw, kind, *written])
@@ -119,6 +125,8 @@ class _Author(Chance):
             return ["start"]
         if roll < 0.03 and is_leader:
             return ["resign"]
+        if roll < 0.08 and (taken := self.snapshot()) is not None:
+            return ["snapshot", *taken]
         kind = chance.choice(kinds)
         if kind == "tick":
             return self._tick(waiting)
@@ -127,7 +135,8 @@ class _Author(Chance):
             return ["answer", request, self.answer(request)]
         if kind == "append":
             return ["append", [b"v"] * chance.randint(1, 3)]
-        return ["ask", self.request()]
+        request = self.request()
+        return ["ask", request, self.version_of(request)]
 
     def _tick(self, waiting: list[Request]) -> list[Any]:
         chance, voter, now = self.chance, self.ours.voter, self.ours.now_ms

@@ -120,13 +120,16 @@ class Leadership:
     def describe(
         self, voters: VoterSet, log_end: int, now_ms: int
     ) -> tuple[tuple[ReplicaState, ...], tuple[ReplicaState, ...]]:
-        """The voters and the observers, for DescribeQuorum."""
-        mine = ReplicaState(self.me, log_end, now_ms, now_ms)
+        """The voters, as the voters' record names them, and the observers, for DescribeQuorum."""
+        node = voters.get(self.me.id)
+        is_voter = node is not None and voters.has(self.me)
+        key = node.key if node is not None and is_voter else self.me
+        mine = ReplicaState(key, log_end, now_ms, now_ms)
         others = self.voter_progress(voters)
         rows = [_row(one) for one in others.values()]
-        if voters.has(self.me):
+        if is_voter:
             rows.append(mine)
-        observers = [] if voters.has(self.me) else [mine]
+        observers = [] if is_voter else [mine]
         observers += [
             _row(one)
             for one in self.replicas.values()
