@@ -62,7 +62,7 @@ def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
     for at, (ours, answered) in enumerate(zip(one.seen, steps, strict=False)):
         event = one.question["steps"][at]
         found.steps += 1
-        found.kinds[f"{event[2]} -> {answered.get('state', 'end')}"] += 1
+        found.kinds[f"{one.names[at]} -> {answered.get('state', 'end')}"] += 1
         if "fatal" in answered:
             lines = [f"Kafka ended: {answered['fatal']}", f"we: {ours}"]
             is_known = _is_known(answered["fatal"], before, ours, found)

@@ -51,7 +51,8 @@ ENDS_THE_PROCESS: Final[Mapping[str, Ending]] = MappingProxyType(
             "ours gives the download up, and asks again",
         ),
         "a snapshot that is not newer": Ending(
-            r"IllegalStateException: Full log truncation expected but didn't happen",
+            r"IllegalStateException: Full log truncation expected but didn't happen"
+            r"|IllegalArgumentException: Non-monotonic update of high watermark",
             "ours ignores a snapshot of what it has",
         ),
         "a snapshot beyond the log": Ending(

@@ -30,6 +30,8 @@ class History:
 
     question: dict[str, Any]
     seen: list[dict[str, Any]]
+    names: list[str]
+    """What each step is, with the class of the request that arrives or is answered."""
     voter: OurVoter
 
 
@@ -45,6 +47,7 @@ class _Author(Chance):
         super().__init__(chance, release)
         self.steps: list[list[Any]] = []
         self.seen: list[dict[str, Any]] = []
+        self.names: list[str] = []
 
     def written(self) -> History:
         self.ours.now_ms = 1_000_000
@@ -80,13 +83,14 @@ class _Author(Chance):
             "log": _text(setting.batches()),
             "steps": self.steps,
         }
-        return History(question, self.seen, self.ours)
+        return History(question, self.seen, self.names, self.ours)
 
     def _step(self, event: list[Any]) -> None:
         """Performs an event with our voter, and writes it down."""
         draw = self.chance.randrange(1 << 20)
         self.ours.draws.draw = draw
         kind, *values = event
+        self.names.append(kind)
         written: list[Any] = []
         if kind == "start":
             self.ours.start()
@@ -94,10 +98,12 @@ class _Author(Chance):
             self.ours.now_ms += values[0]
             self.ours.tick()
         elif kind == "ask":
+            self.names[-1] = f"ask {type(values[0]).__name__} version {values[1]}"
             key, version, body = self.ours.ask(*values)
             written = [key, version, _text(body)]
         elif kind == "answer":
             request, answer = values
+            self.names[-1] = f"answer {type(request.send.request).__name__}"
             version, found = self.ours.answer(request, answer)
             written = [request.number, version, None if found is None else _text(found)]
         elif kind == "append":

@@ -82,10 +82,12 @@ class Leadership:
         one.end, one.fetched_ms, one.leader_end = end, now_ms, log_end
 
     def on_alive(self, key: ReplicaKey, voters: VoterSet, now_ms: int) -> None:
-        """Notes that a replica is alive, for the check of the quorum."""
-        if not voters.has(key):
-            return
-        self._fetched.add(key.id)
+        """Notes that a replica is alive, for the check of the quorum.
+
+        An observer of the only voter counts, too: when it becomes a voter, time begins at its fetch.
+        """
+        if voters.has(key):
+            self._fetched.add(key.id)
         needed = voters.majority - (1 if voters.has(self.me) else 0)
         if len(self._fetched) >= needed:
             self._restart_check(now_ms)

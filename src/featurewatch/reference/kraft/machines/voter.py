@@ -251,6 +251,8 @@ class Voter(ServingReplica):
         elif answer.diverging is not None:
             if not self._cut_off(answer.diverging):
                 return
+        elif answer.snapshot in self.log.snapshots:
+            self._log(f"the snapshot at {answer.snapshot} is there already")
         elif answer.snapshot is not None:
             self._log(f"loading the snapshot at {answer.snapshot} of replica {self.leader_id}")
             self._download = (answer.snapshot, bytearray())
