@@ -54,12 +54,14 @@ _UPDATE_ERRORS: Final = (NOT_LEADER_OR_FOLLOWER, UNSUPPORTED_VERSION, INCONSISTE
 
 
 def _setting(chance: Random, release: str) -> Setting:
-    count = chance.choice((1, 2, 3, 3, 3, 3, 3, 4, 5))
+    grows = chance.random() < 0.25
+    count = chance.choice((1, 1, 1, 2, 3) if grows else (1, 2, 3, 3, 3, 3, 3, 4, 5))
     voters = tuple(range(1, count + 1))
     me = OBSERVER if chance.random() < 0.1 else chance.choice(voters)
-    is_formatted = chance.random() < 0.5
+    is_formatted = grows or chance.random() < 0.4
     form: dict[str, Any] = {
         "is_formatted": is_formatted,
+        "grows": grows,
         "is_moved": is_formatted and chance.random() < 0.2,
         "has_new_disk": is_formatted and chance.random() < 0.1,
     }
@@ -115,6 +117,8 @@ class Chance(ChangesByChance):
     def request(self) -> RaftRequest:
         """A request that arrives."""
         chance, voter = self.chance, self.ours.voter
+        if self.setting.grows and voter.state is State.LEADER and chance.random() < 0.8:
+            return self.growing()
         kind = chance.choice(("vote", "vote", "begin", "end", "fetch", "fetch", "change"))
         if voter.state is State.LEADER:
             kind = chance.choice((kind, kind, "fetch", "fetch", "fetch", "change"))

@@ -13,6 +13,7 @@ from featurewatch.reference.kraft.machines.requests import (
     UNSUPPORTED_VERSION,
     AddVoter,
     DescribeQuorum,
+    Fetch,
     FetchSnapshot,
     FetchSnapshotAnswer,
     LeaderView,
@@ -23,7 +24,7 @@ from featurewatch.reference.kraft.machines.requests import (
 )
 from featurewatch.streams.types import LOG_START, UNSUPPORTED, OffsetAndEpoch, SupportedRange
 from tests.conformance.raft.forms import key_of, oldest_of
-from tests.conformance.raft.ours import OurVoter, Setting, directory_of, endpoint
+from tests.conformance.raft.ours import CLUSTER, OurVoter, Setting, directory_of, endpoint
 from tests.simulation.kraft.world import snapshot_of
 
 OBSERVER: Final = 8
@@ -50,6 +51,24 @@ class ChangesByChance:
 
     # -- requests ----------------------------------------------------------------------------------
 
+    def growing(self) -> RaftRequest:
+        """What a leader is asked while voters come and go: mostly what succeeds."""
+        chance, voter = self.chance, self.ours.voter
+        end, last_epoch = voter.log.end, voter.log.last_epoch
+        new = ReplicaKey(STRANGER, directory_of(STRANGER))
+        others = [node.key for node in voter.log.voters.nodes if node.key.id != self.setting.me]
+        roll = chance.random()
+        if roll < 0.2 and voter.log.voters.get(new.id) is None:
+            listeners = (endpoint(STRANGER),)
+            return AddVoter(CLUSTER, new, listeners, 500, chance.random() < 0.7)
+        if roll < 0.35:
+            keys = [node.key for node in voter.log.voters.nodes]
+            return RemoveVoter(CLUSTER, chance.choice((*keys, new)))
+        if roll < 0.45 and others:
+            return self._update(CLUSTER, voter.epoch, chance.choice(others).id)
+        key = chance.choice((*others, new, new))
+        return Fetch(CLUSTER, key, voter.epoch, end, last_epoch, -1, 0, 1 << 20)
+
     def change(self, cluster: str | None, epoch: int) -> RaftRequest:
         """A request of an operator, a voter, or a replica that loads a snapshot."""
         chance, voters = self.chance, self.ours.voter.log.voters
@@ -66,12 +85,13 @@ class ChangesByChance:
         if kind == "remove":
             return RemoveVoter(cluster, self._directed(chance.choice((*voters.ids, STRANGER))))
         if kind == "update":
-            one = chance.choice((*ids, *ids, STRANGER))
-            ranges = (SupportedRange(0, 1),) * 6 + (SupportedRange(0, 0), SupportedRange(0, 2))
-            return UpdateVoter(
-                cluster, epoch, self._directed(one), self._listeners(one), chance.choice(ranges)
-            )
+            return self._update(cluster, epoch, chance.choice((*ids, *ids, STRANGER)))
         return self._fetch_snapshot(cluster, epoch, chance.choice((*ids, STRANGER, -1)))
+
+    def _update(self, cluster: str | None, epoch: int, node_id: int) -> UpdateVoter:
+        ranges = (SupportedRange(0, 1),) * 6 + (SupportedRange(0, 0), SupportedRange(0, 2))
+        key, listeners = self._directed(node_id), self._listeners(node_id)
+        return UpdateVoter(cluster, epoch, key, listeners, self.chance.choice(ranges))
 
     def _directed(self, node_id: int) -> ReplicaKey:
         """A replica with its directory, mostly."""

@@ -14,13 +14,14 @@ from tests.conformance.raft.differences import (
     RESIGNED_LEADER,
     SKIPPED_VOTERS,
     ending_of,
+    removal_of,
     without_resigned_leader,
 )
 from tests.conformance.raft.histories import History, history
 
 Seen = dict[str, Any]
 _ANY_NUMBER: Final = 1 << 62
-_OF_OURS: Final = {"high_watermark", "voters_at"}
+_OF_OURS: Final = {"high_watermark", "voters_at", "is_removed"}
 """What only one of the two tells."""
 _DURABLE: Final = ("stored", "end", "epochs")
 
@@ -71,6 +72,9 @@ def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
             found.deliberate[BELOW_A_SNAPSHOT] += 1
             return ""
         kafka = one.voter.read_kafka(answered)
+        if removal := removal_of(ours, kafka):
+            found.deliberate[removal] += 1
+            return ""
         committed = (
             kafka["committed"] if event[2] == "start" else max(committed, kafka["committed"])
         )

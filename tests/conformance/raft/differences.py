@@ -105,10 +105,27 @@ REMOVED_LEADER: Final = "a removed leader resigns later"
 (``RemoveVoterHandler.highWatermarkUpdated``), else it goes on; ours resigns whenever it is."""
 
 
+REMOVED_CANDIDATE: Final = "a removed voter stands"
+"""A voter whose removal is not committed stands for election, lest the quorum get stuck where every
+other voter is behind it (section 4.2.2 of Ongaro's thesis on Raft); Kafka's only watches."""
+
+
 SKIPPED_VOTERS: Final = "voters below the end before a truncation"
 """Where a log is cut off, Kafka continues to read control records where it was
 (``KRaftControlRecordStateMachine.nextOffset``), so until a restart it misses voters that are
 appended below that. Ours has them; what follows is not compared."""
+
+
+def removal_of(ours: Mapping[str, Any], kafka: Mapping[str, Any]) -> str:
+    """The name of the difference that a removed voter makes after a step; empty if none does."""
+    if not ours["is_removed"]:
+        return ""
+    match kafka["state"], ours["state"]:
+        case ("leader", "resigned"):
+            return REMOVED_LEADER
+        case ("unattached" | "follower" | "resigned", "prospective" | "candidate"):
+            return REMOVED_CANDIDATE
+    return ""
 
 
 Replies = list[tuple[int, Any]]

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from featurewatch.reference.kraft.machines.replicas import text_of
+from featurewatch.reference.kraft.machines.requests import AskVersions
 from featurewatch.reference.kraft.machines.states import State
 from tests.conformance.raft.chance import Chance
 from tests.conformance.raft.ours import (
@@ -126,6 +127,7 @@ class _Author(Chance):
         is_leader = voter.state is State.LEADER
         kinds = ["tick"] * 4 + ["ask"] * 4 + ["answer"] * (6 if waiting else 0)
         kinds += ["append", "append", "ask", "ask"] if is_leader else []
+        kinds += ["ask"] * 8 if is_leader and self.setting.grows else []
         roll = chance.random()
         if roll < 0.02:
             return ["start"]
@@ -137,7 +139,8 @@ class _Author(Chance):
         if kind == "tick":
             return self._tick(waiting)
         if kind == "answer":
-            request = chance.choice(waiting)
+            new = [one for one in waiting if isinstance(one.send.request, AskVersions)]
+            request = chance.choice(new or waiting)
             return ["answer", request, self.answer(request)]
         if kind == "append":
             return ["append", [b"v"] * chance.randint(1, 3)]

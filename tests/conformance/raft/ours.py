@@ -93,6 +93,8 @@ class Setting:
     """Its listener is another than that in the voters' record."""
     has_new_disk: bool = False
     """Its directory is another than that in the voters' record: it is an observer."""
+    grows: bool = False
+    """Whether the history is about voters that come and go."""
     retry_backoff_ms: int = 50
     start: OffsetAndEpoch = LOG_START
     """The snapshot that the log begins with."""
@@ -289,6 +291,7 @@ class OurVoter:
             "appended": self._appended,
             "end": log.end,
             "voters_at": log.voters_offset,
+            "is_removed": not voter.is_voter,
             "committed": max(0, log.high_watermark),
             "stored": [
                 self._stored.epoch,
