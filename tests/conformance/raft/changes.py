@@ -81,7 +81,9 @@ class ChangesByChance:
             one = chance.choice((OBSERVER, STRANGER, STRANGER, *self.setting.voters))
             key = self._directed(one)
             waits = chance.random() < 0.8
-            return AddVoter(cluster, key, self._listeners(one), chance.choice((0, 500, 5000)), waits)
+            return AddVoter(
+                cluster, key, self._listeners(one), chance.choice((0, 500, 5000)), waits
+            )
         if kind == "remove":
             return RemoveVoter(cluster, self._directed(chance.choice((*voters.ids, STRANGER))))
         if kind == "update":

@@ -84,7 +84,7 @@ class Leadership:
     def on_alive(self, key: ReplicaKey, voters: VoterSet, now_ms: int) -> None:
         """Notes that a replica is alive, for the check of the quorum.
 
-        An observer of the only voter counts, too: when it becomes a voter, time begins at its fetch.
+        That of an observer begins the time of the only voter again: it may become a voter.
         """
         if voters.has(key):
             self._fetched.add(key.id)

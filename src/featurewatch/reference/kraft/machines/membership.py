@@ -185,7 +185,7 @@ class Membership:
                 f"the voter supports kraft.version {request.kraft_versions},"
                 f" not {log.kraft_version}",
             )
-        # Before kraft.version 1 directories are not known, and the update is kept nowhere (KIP-1170).
+        # Before kraft.version 1 no directory is known, and updates are kept nowhere (KIP-1170).
         known = log.voters.get(request.voter.id)
         if known is None or (log.kraft_version > 0 and not known.key.is_matched_by(request.voter)):
             return self._answer(VOTER_NOT_FOUND, f"{request.voter} is no voter")
