@@ -21,11 +21,14 @@ from featurewatch.reference.kraft.machines.requests import (
     NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_VERSION,
+    AskVersions,
     BeginQuorumEpoch,
     EndQuorumEpoch,
     EpochAnswer,
     Fetch,
     FetchAnswer,
+    FetchSnapshot,
+    FetchSnapshotAnswer,
     LeaderView,
     RaftAnswer,
     RaftRequest,
@@ -36,7 +39,8 @@ from featurewatch.reference.kraft.machines.requests import (
     VoterAnswer,
 )
 from featurewatch.reference.kraft.machines.states import State
-from featurewatch.streams.types import OffsetAndEpoch
+from featurewatch.streams.types import LOG_START, OffsetAndEpoch
+from tests.conformance.raft.changes import OBSERVER, STRANGER, ChangesByChance
 from tests.conformance.raft.ours import (
     CLUSTER,
     OurVoter,
@@ -47,31 +51,35 @@ from tests.conformance.raft.ours import (
 )
 
 _UPDATE_ERRORS: Final = (NOT_LEADER_OR_FOLLOWER, UNSUPPORTED_VERSION, INCONSISTENT_CLUSTER_ID)
-_OBSERVER: Final = 8
-_STRANGER: Final = 9
 
 
 def _setting(chance: Random, release: str) -> Setting:
-    count = chance.choice((1, 2, 3, 3, 3, 3, 3, 4, 5))
+    grows = chance.random() < 0.25
+    count = chance.choice((1, 1, 1, 2, 3) if grows else (1, 2, 3, 3, 3, 3, 3, 4, 5))
     voters = tuple(range(1, count + 1))
-    me = _OBSERVER if chance.random() < 0.1 else chance.choice(voters)
-    is_formatted = chance.random() < 0.5
-    form = {
+    me = OBSERVER if chance.random() < 0.1 else chance.choice(voters)
+    is_formatted = grows or chance.random() < 0.4
+    form: dict[str, Any] = {
         "is_formatted": is_formatted,
+        "grows": grows,
         "is_moved": is_formatted and chance.random() < 0.2,
         "has_new_disk": is_formatted and chance.random() < 0.1,
     }
     if chance.random() < 0.4:
         return Setting(me, voters, None, (), **form)
     epochs = sorted(chance.sample(range(1, 6), chance.randint(0, 3)))
+    if chance.random() < 0.2:
+        at = chance.randint(0, epochs[0] if epochs else 3)
+        form["start"] = OffsetAndEpoch(chance.randint(1, 5), at)
     log = [(epoch, chance.randint(1, 2)) for epoch in epochs for _ in range(chance.randint(1, 2))]
-    epoch = max(0, (epochs[-1] if epochs else 0) + chance.choice((0, 0, 0, 1, 2, -1)))
+    last = epochs[-1] if epochs else form.get("start", LOG_START).epoch
+    epoch = max(0, last + chance.choice((0, 0, 0, 1, 2, -1)))
     leader = chance.choice((NO_LEADER, NO_LEADER, me, *voters))
     voted = chance.choice((None, None, me, *voters))
     key = None if voted is None else ReplicaKey(voted, _directory(is_formatted, voted))
     if release.startswith("3.") and leader != NO_LEADER:
         key = None
-    if me == _OBSERVER or form["has_new_disk"]:
+    if me == OBSERVER or form["has_new_disk"]:
         key, leader = (None, NO_LEADER if leader == me else leader)
     if leader == me:
         key = None
@@ -82,7 +90,7 @@ def _directory(is_formatted: bool, node_id: int) -> UUID | None:
     return directory_of(node_id) if is_formatted else None
 
 
-class Chance:
+class Chance(ChangesByChance):
     """Chooses requests and answers by chance, near to the state of our voter."""
 
     def __init__(self, chance: Random, release: str) -> None:
@@ -90,10 +98,11 @@ class Chance:
         self.has_pre_vote = not release.startswith("3.")
         self.setting = _setting(chance, release)
         self.ours = OurVoter(self.setting, release)
+        self.downloads = {}
 
     def _other(self) -> int:
         """Another voter, mostly."""
-        others = [one for one in self.setting.voters if one != self.setting.me] or [_STRANGER]
+        others = [one for one in self.setting.voters if one != self.setting.me] or [STRANGER]
         return self.chance.choice(others)
 
     def _near(self, epoch: int) -> int:
@@ -108,15 +117,19 @@ class Chance:
     def request(self) -> RaftRequest:
         """A request that arrives."""
         chance, voter = self.chance, self.ours.voter
-        kind = chance.choice(("vote", "vote", "begin", "end", "fetch", "fetch"))
-        if voter.state is State.LEADER and chance.random() < 0.6:
-            kind = "fetch"
+        if self.setting.grows and voter.state is State.LEADER and chance.random() < 0.8:
+            return self.growing()
+        kind = chance.choice(("vote", "vote", "begin", "end", "fetch", "fetch", "change"))
+        if voter.state is State.LEADER:
+            kind = chance.choice((kind, kind, "fetch", "fetch", "fetch", "change"))
         cluster = chance.choice((CLUSTER,) * 20 + (None, "another"))
         epoch = self._near(voter.epoch)
         me = chance.choice(
             (ReplicaKey(self.setting.me, self.setting.directory),) * 8
-            + (ReplicaKey(self.setting.me), ReplicaKey(-1), ReplicaKey(_STRANGER))
+            + (ReplicaKey(self.setting.me), ReplicaKey(-1), ReplicaKey(STRANGER))
         )
+        if kind == "change":
+            return self.change(cluster, epoch)
         if kind == "vote":
             return self._vote(cluster, me, epoch)
         if kind == "begin":
@@ -139,9 +152,9 @@ class Chance:
         chance, log = self.chance, self.ours.voter.log
         last_epoch = max(-1, log.last_epoch + chance.choice((0, 0, 0, 0, -1, 1)))
         end = max(-1, log.end + chance.choice((0, 0, 0, -1, 1, 3)))
-        candidate = chance.choice((self._other(), self._other(), self._other(), _OBSERVER, -1))
+        candidate = chance.choice((self._other(), self._other(), self._other(), OBSERVER, -1))
         if candidate == self.setting.me:
-            candidate = _STRANGER
+            candidate = STRANGER
         is_pre_vote = self.has_pre_vote and chance.random() < 0.5
         return Vote(cluster, me, epoch, self._key(candidate), last_epoch, end, is_pre_vote)
 
@@ -154,7 +167,7 @@ class Chance:
     def _position(self) -> OffsetAndEpoch:
         """Where a log like ours may end: between two batches."""
         log = self.ours.voter.log
-        ends = [(0, 0), *((batch.last + 1, batch.epoch) for batch in log.batches)]
+        ends = [(0, 0), log.start, *((batch.last + 1, batch.epoch) for batch in log.batches)]
         offset, epoch = self.chance.choice([*ends, ends[-1], ends[-1], ends[-1]])
         return OffsetAndEpoch(offset, epoch)
 
@@ -167,7 +180,7 @@ class Chance:
             at = OffsetAndEpoch(at.offset + chance.choice((0, 3)), max(-1, at.epoch - 1))
         elif chance.random() < 0.05:
             at = OffsetAndEpoch(at.offset, at.epoch + 1)
-        replica = chance.choice((self._other(),) * 6 + (_STRANGER, -1))
+        replica = chance.choice((self._other(),) * 6 + (STRANGER, -1))
         highs = (-1, 0, max(0, voter.log.high_watermark), voter.log.end, ANY_HIGH_WATERMARK)
         return Fetch(
             cluster,
@@ -202,6 +215,10 @@ class Chance:
         kind: Any = {Vote: VoteAnswer, Fetch: FetchAnswer}.get(type(asked), EpochAnswer)
         if isinstance(asked, UpdateVoter):
             kind = VoterAnswer
+        elif isinstance(asked, FetchSnapshot):
+            kind = FetchSnapshotAnswer
+        elif isinstance(asked, AskVersions):
+            return self.versions()
         if roll < 0.11 and kind is not VoterAnswer:
             is_pre_vote = isinstance(asked, Vote) and asked.is_pre_vote
             is_old = is_pre_vote and roll >= 0.1
@@ -231,6 +248,8 @@ class Chance:
                 return VoteAnswer(NONE, view, is_granted)
             case Fetch():
                 return self._fetched(node, asked)
+            case FetchSnapshot():
+                return self.part_of_snapshot(node, asked)
             case UpdateVoter():
                 leader = LeaderView(node, epoch, (endpoint(node),))
                 return VoterAnswer(chance.choice((NONE, NONE, *_UPDATE_ERRORS)), None, leader)
@@ -247,10 +266,13 @@ class Chance:
         view = LeaderView(leader, asked.epoch, (endpoint(leader),))
         log = voter.log
         committed = max(0, log.high_watermark)
+        if chance.random() < 0.08:
+            return FetchAnswer(NONE, view, committed, 0, snapshot=self.newer_snapshot(asked.epoch))
         if chance.random() < 0.1 and log.batches:
             ends = [(batch.last + 1, batch.epoch) for batch in log.batches]
             offset, epoch = chance.choice([(0, 0), *ends])
-            if offset >= committed:
+            kept = max(committed, (log.newest_snapshot or log.start).offset)
+            if offset >= kept or chance.random() < 0.02:
                 at = OffsetAndEpoch(offset, max(0, epoch + chance.choice((0, 0, -1))))
                 return FetchAnswer(NONE, view, committed, 0, at)
         records = b""

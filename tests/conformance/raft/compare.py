@@ -8,18 +8,20 @@ from featurewatch.reference.kraft.machines.batches import control_records, read_
 from featurewatch.reference.kraft.machines.requests import FetchAnswer
 from tests.conformance.feature_control.kafka import ControllerHarness
 from tests.conformance.raft.differences import (
+    BELOW_A_SNAPSHOT,
     ENDS_THE_PROCESS,
     FALLING_HIGH_WATERMARK,
     RESIGNED_LEADER,
     SKIPPED_VOTERS,
     ending_of,
+    removal_of,
     without_resigned_leader,
 )
 from tests.conformance.raft.histories import History, history
 
 Seen = dict[str, Any]
 _ANY_NUMBER: Final = 1 << 62
-_OF_OURS: Final = {"high_watermark", "voters_at"}
+_OF_OURS: Final = {"high_watermark", "voters_at", "is_removed"}
 """What only one of the two tells."""
 _DURABLE: Final = ("stored", "end", "epochs")
 
@@ -61,12 +63,18 @@ def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
     for at, (ours, answered) in enumerate(zip(one.seen, steps, strict=False)):
         event = one.question["steps"][at]
         found.steps += 1
-        found.kinds[f"{event[2]} -> {answered.get('state', 'end')}"] += 1
+        found.kinds[f"{one.names[at]} -> {answered.get('state', 'end')}"] += 1
         if "fatal" in answered:
             lines = [f"Kafka ended: {answered['fatal']}", f"we: {ours}"]
             is_known = _is_known(answered["fatal"], before, ours, found)
             return "" if is_known else _text(at, event, before, lines)
+        if "halted" in ours and before["snapshots"]:
+            found.deliberate[BELOW_A_SNAPSHOT] += 1
+            return ""
         kafka = one.voter.read_kafka(answered)
+        if removal := removal_of(ours, kafka):
+            found.deliberate[removal] += 1
+            return ""
         committed = (
             kafka["committed"] if event[2] == "start" else max(committed, kafka["committed"])
         )

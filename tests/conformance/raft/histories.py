@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from featurewatch.reference.kraft.machines.replicas import text_of
+from featurewatch.reference.kraft.machines.requests import AskVersions
 from featurewatch.reference.kraft.machines.states import State
 from tests.conformance.raft.chance import Chance
 from tests.conformance.raft.ours import (
@@ -30,6 +31,8 @@ class History:
 
     question: dict[str, Any]
     seen: list[dict[str, Any]]
+    names: list[str]
+    """What each step is, with the class of the request that arrives or is answered."""
     voter: OurVoter
 
 
@@ -45,6 +48,7 @@ class _Author(Chance):
         super().__init__(chance, release)
         self.steps: list[list[Any]] = []
         self.seen: list[dict[str, Any]] = []
+        self.names: list[str] = []
 
     def written(self) -> History:
         self.ours.now_ms = 1_000_000
@@ -58,7 +62,9 @@ class _Author(Chance):
         question = {
             "me": setting.me,
             "port": setting.listener.port,
-            "format": None if (of_format := setting.format()) is None else _text(of_format),
+            "snapshots": [
+                [at.offset, at.epoch, _text(data)] for at, data in setting.snapshots().items()
+            ],
             "directory": text_of(setting.directory),
             "cluster": CLUSTER,
             "voters": []
@@ -78,13 +84,14 @@ class _Author(Chance):
             "log": _text(setting.batches()),
             "steps": self.steps,
         }
-        return History(question, self.seen, self.ours)
+        return History(question, self.seen, self.names, self.ours)
 
     def _step(self, event: list[Any]) -> None:
         """Performs an event with our voter, and writes it down."""
         draw = self.chance.randrange(1 << 20)
         self.ours.draws.draw = draw
         kind, *values = event
+        self.names.append(kind)
         written: list[Any] = []
         if kind == "start":
             self.ours.start()
@@ -92,15 +99,21 @@ class _Author(Chance):
             self.ours.now_ms += values[0]
             self.ours.tick()
         elif kind == "ask":
-            key, version, body = self.ours.ask(values[0])
+            self.names[-1] = f"ask {type(values[0]).__name__} version {values[1]}"
+            key, version, body = self.ours.ask(*values)
             written = [key, version, _text(body)]
         elif kind == "answer":
             request, answer = values
+            self.names[-1] = f"answer {type(request.send.request).__name__}"
             version, found = self.ours.answer(request, answer)
             written = [request.number, version, None if found is None else _text(found)]
         elif kind == "append":
             self.ours.append(values[0])
             written = [[_text(value) for value in values[0]]]
+        elif kind == "snapshot":
+            at, data, trims = values
+            self.ours.snapshot(at, data, trims=trims)
+            written = [[at.offset, at.epoch, _text(data), trims]]
         elif kind == "resign":
             self.ours.resign()
         self.steps.append([self.ours.now_ms, draw, kind, *written])
@@ -114,20 +127,25 @@ class _Author(Chance):
         is_leader = voter.state is State.LEADER
         kinds = ["tick"] * 4 + ["ask"] * 4 + ["answer"] * (6 if waiting else 0)
         kinds += ["append", "append", "ask", "ask"] if is_leader else []
+        kinds += ["ask"] * 8 if is_leader and self.setting.grows else []
         roll = chance.random()
         if roll < 0.02:
             return ["start"]
         if roll < 0.03 and is_leader:
             return ["resign"]
+        if roll < 0.08 and (taken := self.snapshot()) is not None:
+            return ["snapshot", *taken]
         kind = chance.choice(kinds)
         if kind == "tick":
             return self._tick(waiting)
         if kind == "answer":
-            request = chance.choice(waiting)
+            new = [one for one in waiting if isinstance(one.send.request, AskVersions)]
+            request = chance.choice(new or waiting)
             return ["answer", request, self.answer(request)]
         if kind == "append":
             return ["append", [b"v"] * chance.randint(1, 3)]
-        return ["ask", self.request()]
+        request = self.request()
+        return ["ask", request, self.version_of(request)]
 
     def _tick(self, waiting: list[Request]) -> list[Any]:
         chance, voter, now = self.chance, self.ours.voter, self.ours.now_ms

@@ -26,6 +26,7 @@ from featurewatch.reference.kraft.machines.protocol import (
     RequestReceived,
     Resign,
     Send,
+    SnapshotTaken,
     Tick,
     WriteLog,
 )
@@ -39,7 +40,7 @@ from featurewatch.reference.kraft.machines.requests import RaftAnswer, RaftReque
 from featurewatch.reference.kraft.machines.rules import rules_of
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.reference.kraft.machines.voter import Voter, VoterSettings
-from featurewatch.streams.types import LOG_START
+from featurewatch.streams.types import LOG_START, OffsetAndEpoch
 from tests.conformance.raft.forms import (
     answer_bytes,
     answer_in,
@@ -92,7 +93,11 @@ class Setting:
     """Its listener is another than that in the voters' record."""
     has_new_disk: bool = False
     """Its directory is another than that in the voters' record: it is an observer."""
+    grows: bool = False
+    """Whether the history is about voters that come and go."""
     retry_backoff_ms: int = 50
+    start: OffsetAndEpoch = LOG_START
+    """The snapshot that the log begins with."""
 
     @property
     def directory(self) -> UUID:
@@ -111,9 +116,11 @@ class Setting:
         )
         return VoterSet.of(VoterNode(key, (endpoint(key.id),)) for key in keys)
 
-    def format(self) -> bytes | None:
-        """The snapshot at offset 0."""
-        return snapshot_of(LOG_START, self.voter_set()) if self.is_formatted else None
+    def snapshots(self) -> dict[OffsetAndEpoch, bytes]:
+        """The snapshot before the log: that of the format is at offset 0."""
+        voters = self.voter_set() if self.is_formatted else None
+        is_there = self.is_formatted or self.start.offset > 0
+        return {self.start: snapshot_of(self.start, voters)} if is_there else {}
 
     @property
     def bootstrap(self) -> tuple[Endpoint, ...]:
@@ -123,7 +130,7 @@ class Setting:
 
     def batches(self) -> bytes:
         """The log as bytes."""
-        out, base = b"", 0
+        out, base = b"", self.start.offset
         for epoch, count in self.log:
             out += data_batch(base, epoch, 0, [b"r"] * count).data
             base += count
@@ -167,11 +174,7 @@ class OurVoter:
 
     def start(self) -> None:
         """The process starts, or starts again, with what is on disk."""
-        setting = self.setting
-        log = Log(VoterSet.of(()) if setting.is_formatted else setting.voter_set())
-        if (of_format := setting.format()) is not None:
-            log.begin_with(of_format)
-        log.append(self.log_batches())
+        setting, log = self.setting, self._log()
         settings = VoterSettings(
             ReplicaKey(setting.me, setting.directory),
             CLUSTER,
@@ -187,18 +190,29 @@ class OurVoter:
             request.is_answered = True
         self._observe(Tick())
 
-    def log_batches(self) -> list[Any]:
-        """The batches on disk."""
-        return [*self.voter.log.batches] if hasattr(self, "voter") else self._disk
+    def _log(self) -> Log:
+        """The log as the disk has it: of the setting at first, then that of the last life."""
+        setting, begun = self.setting, self.voter.log if hasattr(self, "voter") else None
+        log = Log(VoterSet.of(()) if setting.is_formatted else setting.voter_set())
+        snapshots = setting.snapshots() if begun is None else begun.snapshots
+        if setting.is_formatted and LOG_START in setting.snapshots():
+            log.begin_with(setting.snapshots()[LOG_START])
+        start = setting.start if begun is None else begun.start
+        if start.offset > 0:
+            log.install(start, snapshots[start])
+        log.append(self._disk if begun is None else begun.batches)
+        for at, data in snapshots.items():
+            if at.offset > 0 and at not in log.snapshots:
+                log.add_snapshot(at, data, trims=False)
+        return log
 
     def tick(self) -> None:
         """Time has passed."""
         self._observe(Tick())
 
-    def ask(self, request: RaftRequest) -> tuple[int, int, bytes]:
-        """A request arrives; returns its key, version and body."""
+    def ask(self, request: RaftRequest, version: int) -> tuple[int, int, bytes]:
+        """A request arrives in a version; returns its key, version and body."""
         key = key_of(request)
-        version = self.versions[key]
         body = request_bytes(request, version)
         self._kinds[self._asked] = (key, version)
         number, self._asked = self._asked, self._asked + 1
@@ -218,6 +232,10 @@ class OurVoter:
     def append(self, values: Sequence[bytes]) -> None:
         """The leader is given records."""
         self._observe(Propose(0, tuple(values)))
+
+    def snapshot(self, at: OffsetAndEpoch, data: bytes, *, trims: bool) -> None:
+        """A snapshot of the log was taken."""
+        self._observe(SnapshotTaken(at, data, trims))
 
     def resign(self) -> None:
         """The leader is told to resign."""
@@ -273,6 +291,7 @@ class OurVoter:
             "appended": self._appended,
             "end": log.end,
             "voters_at": log.voters_offset,
+            "is_removed": not voter.is_voter,
             "committed": max(0, log.high_watermark),
             "stored": [
                 self._stored.epoch,
@@ -280,6 +299,12 @@ class OurVoter:
                 -1 if self._stored.voted is None else self._stored.voted.id,
             ],
             "epochs": epochs_of(log),
+            "start": log.start.offset,
+            "snapshots": [
+                [at.offset, at.epoch, len(data)]
+                for at, data in sorted(log.snapshots.items())
+                if at.offset > 0
+            ],
         }
         if self.halted:
             seen = {"halted": self.halted}

@@ -1,6 +1,5 @@
 """Three voters as processes on loopback: election, kill -9 of leaders, restarts from disk."""
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,51 +10,7 @@ import pytest
 from featurewatch.reference.kraft.machines.replicas import VoterSet
 from featurewatch.reference.kraft.storage import open_storage
 from featurewatch.stack.process.ports import Ports
-from tests.reference.kraft.voter_process import CLUSTER, DEADLINE_S, VoterProcess, described
-
-SHORT = ("--election-timeout", "500", "--fetch-timeout", "1000")
-
-
-class Quorum:
-    """Three voters, each in its own directory."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.reserved = Ports()
-        self.ports = {one: self.reserved.reserve() for one in (1, 2, 3)}
-        self.voters = [f"{one}@127.0.0.1:{port}" for one, port in self.ports.items()]
-        self.running: dict[int, VoterProcess] = {}
-        for node_id in self.ports:
-            self.start(node_id)
-
-    def start(self, node_id: int) -> None:
-        """Starts a voter from its directory."""
-        process = VoterProcess(node_id, self.voters, self.root / str(node_id), *SHORT)
-        self.running[node_id] = process
-        process.expect("listening")
-
-    def leader(self) -> VoterProcess:
-        """The voter that says that it leads, as the quorum describes itself."""
-        node_id = asyncio.run(asyncio.wait_for(self._leader_id(), DEADLINE_S))
-        return self.running[node_id]
-
-    async def _leader_id(self) -> int:
-        while True:
-            for node_id in self.running:
-                if (quorum := await described(self.ports[node_id])) is not None:
-                    assert len(quorum.current_voters) == 3
-                    return quorum.leader_id
-            await asyncio.sleep(0.05)
-
-    def kill(self, node_id: int) -> None:
-        """Kills a voter."""
-        self.running.pop(node_id).kill()
-
-    def stop(self) -> None:
-        """Ends all voters."""
-        for process in self.running.values():
-            process.kill()
-        self.reserved.release()
+from tests.reference.kraft.voter_process import CLUSTER, DEADLINE_S, Quorum, VoterProcess
 
 
 @pytest.fixture

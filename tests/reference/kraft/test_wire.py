@@ -104,7 +104,7 @@ def test_requests(request_: RaftRequest) -> None:
 def test_answers(key: int, answer: Sent) -> None:
     """Every version of an answer can be read; those before KIP-853 have no endpoints."""
     name, _, (first, last) = next(row for row in VERSIONS.values() if row[1] == key)
-    endpoints_since = {1: 16}.get(key, 1)
+    endpoints_since = {1: 17}.get(key, 1)
     for version in range(first, last + 1):
         data = write_entity(answer_message(key, version, answer))
         body, end = read_entity(message_class(f"{name}Response", version), data)

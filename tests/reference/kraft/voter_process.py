@@ -1,5 +1,6 @@
-"""One voter of the reference as a process."""
+"""Voters of the reference as processes: one, or a quorum of three."""
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.messages import DescribeQuorumRequestV2, DescribeQuorumResponseV2
 from featurewatch.kafka.node_errors import NodeError
 from featurewatch.reference.kraft.machines.requests import METADATA_TOPIC
+from featurewatch.stack.process.ports import Ports
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
 DEADLINE_S = 60.0
@@ -89,6 +91,13 @@ class VoterProcess:
         self._process.kill()
         self._process.wait(DEADLINE_S)
 
+    def wait(self) -> int:
+        """Waits until it has ended, and all its lines are read; its exit code."""
+        code = self._process.wait(DEADLINE_S)
+        for reader in self._readers:
+            reader.join(DEADLINE_S)
+        return code
+
     def stop(self) -> int:
         """Ends it by SIGTERM; its exit code."""
         self._process.terminate()
@@ -109,3 +118,48 @@ async def described(port: int) -> DescribeQuorumResponseV2.PartitionData | None:
         return None
     partition = response.topics[0].partitions[0]
     return None if partition.error_code or partition.high_watermark < 0 else partition
+
+
+SHORT = ("--election-timeout", "500", "--fetch-timeout", "1000")
+
+
+class Quorum:
+    """Three voters, each in its own directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.reserved = Ports()
+        self.ports = {one: self.reserved.reserve() for one in (1, 2, 3)}
+        self.voters = [f"{one}@127.0.0.1:{port}" for one, port in self.ports.items()]
+        self.running: dict[int, VoterProcess] = {}
+        for node_id in self.ports:
+            self.start(node_id)
+
+    def start(self, node_id: int) -> None:
+        """Starts a voter from its directory."""
+        process = VoterProcess(node_id, self.voters, self.root / str(node_id), *SHORT)
+        self.running[node_id] = process
+        process.expect("listening")
+
+    def leader(self) -> VoterProcess:
+        """The voter that says that it leads, as the quorum describes itself."""
+        node_id = asyncio.run(asyncio.wait_for(self._leader_id(), DEADLINE_S))
+        return self.running[node_id]
+
+    async def _leader_id(self) -> int:
+        while True:
+            for node_id in self.running:
+                if (quorum := await described(self.ports[node_id])) is not None:
+                    assert len(quorum.current_voters) == 3
+                    return quorum.leader_id
+            await asyncio.sleep(0.05)
+
+    def kill(self, node_id: int) -> None:
+        """Kills a voter."""
+        self.running.pop(node_id).kill()
+
+    def stop(self) -> None:
+        """Ends all voters."""
+        for process in self.running.values():
+            process.kill()
+        self.reserved.release()

@@ -32,6 +32,7 @@ import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.message.ApiMessageType;
+import org.apache.kafka.common.message.FetchSnapshotResponseData;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.protocol.Readable;
@@ -197,7 +198,11 @@ public final class Harness {
             for (JsonNode voter : given.get("voters")) {
                 voters.put(voter.get(0).asInt(), address(voter));
             }
-            log.format = given.get("format").isNull() ? null : given.get("format").binaryValue();
+            for (JsonNode snapshot : given.get("snapshots")) {
+                LogCore.Id id = id(snapshot);
+                log.snapshots.put(id, snapshot.get(2).binaryValue());
+                log.start = id.offset();
+            }
             log.append(ByteBuffer.wrap(given.get("log").binaryValue()));
             JsonNode state = given.get("state");
             if (!state.isNull()) {
@@ -210,6 +215,10 @@ public final class Harness {
                         ReplicaKey.of(voted, Uuid.fromString(state.get(3).asText()))),
                     voters.keySet());
             }
+        }
+
+        private static LogCore.Id id(JsonNode snapshot) {
+            return new LogCore.Id(snapshot.get(0).asLong(), snapshot.get(1).asInt());
         }
 
         private static InetSocketAddress address(JsonNode voter) {
@@ -251,6 +260,7 @@ public final class Harness {
                 case "ask" -> ask(step);
                 case "answer" -> answer(step);
                 case "append" -> append(step.get(3));
+                case "snapshot" -> snapshot(step.get(3));
                 case "resign" -> client.kafka().resign(client.kafka().quorum().epoch());
                 default -> throw new IllegalArgumentException(kind);
             }
@@ -262,7 +272,7 @@ public final class Harness {
             }
             metrics = new Metrics();
             waiting.clear();
-            log.highWatermark = 0;
+            log.highWatermark = log.start;
             Map<String, Object> values = Map.of(
                 "controller.quorum.voters", List.of(),
                 "controller.quorum.append.linger.ms", 0,
@@ -302,8 +312,13 @@ public final class Harness {
             short version = (short) step.get(4).asInt();
             ApiMessage request = ApiMessageType.fromApiKey(key).newRequest();
             request.read(new ByteBufferAccessor(ByteBuffer.wrap(step.get(5).binaryValue())), version);
-            client.ask(number, version, request, reply ->
-                replies.addObject().put("number", number).put("body", written(reply, version)));
+            client.ask(number, version, request, reply -> {
+                try {
+                    replies.addObject().put("number", number).put("body", written(reply, version));
+                } catch (RuntimeException error) { // a future would swallow it
+                    fatal = error;
+                }
+            });
         }
 
         private void answer(JsonNode step) throws Exception {
@@ -325,6 +340,15 @@ public final class Harness {
             }
             appended = client.kafka().prepareAppend(client.kafka().quorum().epoch(), records);
             client.kafka().schedulePreparedAppend();
+        }
+
+        /** A snapshot of the log is there, and perhaps the log before it is deleted. */
+        private void snapshot(JsonNode taken) throws Exception {
+            LogCore.Id id = id(taken);
+            log.snapshots.put(id, taken.get(2).binaryValue());
+            if (taken.get(3).asBoolean()) {
+                log.deleteBefore(id);
+            }
         }
 
         /** Polls until two polls in a row have changed nothing that is observed. */
@@ -373,11 +397,29 @@ public final class Harness {
             seen.putArray("stored").add(stored.epoch()).add(stored.leaderIdOrSentinel())
                 .add(stored.optionalVotedKey().map(ReplicaKey::id).orElse(-1));
             ArrayNode epochs = seen.putArray("epochs");
-            log.epochs.forEach((epoch, start) -> epochs.addArray().add(epoch).add(start));
+            log.epochs.forEach((epoch, start) -> {
+                Map.Entry<Integer, Long> next = log.epochs.higherEntry(epoch);
+                if (start < (next == null ? log.end() : next.getValue())) { // an epoch with records
+                    epochs.addArray().add(epoch).add(start);
+                }
+            });
+            seen.put("start", log.start);
+            ArrayNode snapshots = seen.putArray("snapshots");
+            log.snapshots.forEach((id, data) -> {
+                if (id.offset() > 0) {
+                    snapshots.addArray().add(id.offset()).add(id.epoch()).add(data.length);
+                }
+            });
             return seen;
         }
 
         private static byte[] written(ApiMessage message, short version) {
+            if (message instanceof FetchSnapshotResponseData snapshot) {
+                // Kafka cannot write an answer without records, which it gives for every error.
+                snapshot.topics().forEach(topic -> topic.partitions().stream()
+                    .filter(one -> one.unalignedRecords() == null)
+                    .forEach(one -> one.setUnalignedRecords(MemoryLog.NO_RECORDS)));
+            }
             ObjectSerializationCache cache = new ObjectSerializationCache();
             ByteBuffer buffer = ByteBuffer.allocate(message.size(cache, version));
             message.write(new ByteBufferAccessor(buffer), cache, version);

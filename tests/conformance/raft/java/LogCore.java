@@ -14,18 +14,38 @@ final class LogCore {
     record Batch(long base, long last, int epoch, byte[] data) {
     }
 
-    final List<Batch> batches = new ArrayList<>();
-    final TreeMap<Integer, Long> epochs = new TreeMap<>();
-    long highWatermark;
-    /** The snapshot at offset 0 with the first voters; null where they are configured. */
-    byte[] format;
-
-    long end() {
-        return batches.isEmpty() ? 0 : batches.get(batches.size() - 1).last() + 1;
+    /** The end of a snapshot, ordered as Kafka's OffsetAndEpoch. */
+    record Id(long offset, int epoch) implements Comparable<Id> {
+        @Override
+        public int compareTo(Id other) {
+            return epoch != other.epoch ? Integer.compare(epoch, other.epoch) : Long.compare(offset, other.offset);
+        }
     }
 
+    final List<Batch> batches = new ArrayList<>();
+    final TreeMap<Integer, Long> epochs = new TreeMap<>();
+    /** By their ends; that at offset 0 is of the format and has the first voters. */
+    final TreeMap<Id, byte[]> snapshots = new TreeMap<>();
+    long start;
+    long highWatermark;
+
+    long end() {
+        return batches.isEmpty() ? start : batches.get(batches.size() - 1).last() + 1;
+    }
+
+    /** KafkaRaftLog.lastFetchedEpoch. */
     int lastEpoch() {
-        return epochs.isEmpty() ? 0 : epochs.lastKey();
+        if (!epochs.isEmpty()) {
+            return epochs.lastKey();
+        }
+        if (snapshots.isEmpty()) {
+            return 0;
+        }
+        Id newest = snapshots.lastKey();
+        if (newest.offset() != start || newest.offset() != end()) {
+            throw new IllegalStateException("Log doesn't have a last fetch epoch and there is a snapshot " + newest);
+        }
+        return newest.epoch();
     }
 
     /** Appends whole batches; returns the offset of the first record. */
@@ -65,13 +85,16 @@ final class LogCore {
             return new long[] {lastEpoch(), end()};
         }
         if (higher == null) {
-            return new long[] {epoch, end()};
+            boolean isFirst = !snapshots.isEmpty() && end() == snapshots.firstKey().offset();
+            return new long[] {isFirst ? snapshots.firstKey().epoch() : epoch, end()};
         }
         Map.Entry<Integer, Long> floor = epochs.floorEntry(epoch);
-        if (floor == null && format != null && higher.getValue() == 0) {
-            return new long[] {0, 0};
+        long found = floor == null ? epoch : floor.getKey();
+        boolean isFirst = !snapshots.isEmpty() && higher.getValue() == snapshots.firstKey().offset();
+        if (isFirst && found == epoch) {
+            return new long[] {snapshots.firstKey().epoch(), snapshots.firstKey().offset()};
         }
-        return new long[] {floor == null ? epoch : floor.getKey(), higher.getValue()};
+        return new long[] {found, higher.getValue()};
     }
 
     void truncate(long offset) {
@@ -81,6 +104,39 @@ final class LogCore {
         }
         batches.removeIf(batch -> batch.last() >= offset);
         epochs.values().removeIf(start -> start >= offset);
+    }
+
+    /** KafkaRaftLog.deleteBeforeSnapshot, with LeaderEpochFileCache.truncateFromStart. */
+    void deleteBefore(Id id) {
+        start = id.offset();
+        highWatermark = Math.max(highWatermark, start);
+        batches.removeIf(batch -> batch.last() < start);
+        Map.Entry<Integer, Long> last = null;
+        while (!epochs.isEmpty() && epochs.firstEntry().getValue() <= start) {
+            last = epochs.pollFirstEntry();
+        }
+        if (last != null) {
+            epochs.put(last.getKey(), start);
+        }
+        snapshots.headMap(id).clear();
+    }
+
+    /** KafkaRaftLog.truncateToLatestSnapshot. */
+    boolean beginAtNewestSnapshot() {
+        if (snapshots.isEmpty()) {
+            return false;
+        }
+        Id newest = snapshots.lastKey();
+        int latest = epochs.isEmpty() ? 0 : epochs.lastKey();
+        if (newest.epoch() < latest || (newest.epoch() == latest && newest.offset() <= end())) {
+            return false;
+        }
+        batches.clear();
+        epochs.clear();
+        start = newest.offset();
+        highWatermark = start;
+        snapshots.headMap(newest).clear();
+        return true;
     }
 
     /** The batches from an offset on that begin before another; the first even if it is too long. */

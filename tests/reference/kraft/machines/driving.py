@@ -1,7 +1,14 @@
 """Drives one voter of three by hand: its peers are 1 and 2, it is 3."""
 
+from dataclasses import replace
 from random import Random
+from uuid import UUID
 
+from featurewatch.reference.kraft.machines.batches import (
+    KRAFT_VERSION,
+    KRAFT_VOTERS,
+    control_batch,
+)
 from featurewatch.reference.kraft.machines.log import Log
 from featurewatch.reference.kraft.machines.protocol import (
     AnswerReceived,
@@ -157,3 +164,41 @@ def fetch(
     return Fetch(
         CLUSTER, ReplicaKey(replica), epoch, offset, last_epoch, high_watermark, 500, 1 << 20
     )
+
+
+# -- voters in the log ----------------------------------------------------------------------------
+
+
+def formatted(*ids: int) -> Log:
+    """A log that begins with voters by directory (KIP-853)."""
+    nodes = [
+        replace(node, key=ReplicaKey(node.key.id, UUID(int=node.key.id)))
+        for node in VOTERS.nodes
+        if node.key.id in ids
+    ]
+    log = Log(VoterSet(()))
+    records = [
+        (KRAFT_VERSION, {"version": 0, "kRaftVersion": 1}),
+        (KRAFT_VOTERS, VoterSet.of(nodes).to_record()),
+    ]
+    log.begin_with(control_batch(0, 0, 0, records).data)
+    return log
+
+
+def leading(*ids: int) -> Driven:
+    """A leader of voters in the log, whose epoch is committed."""
+    me = ReplicaKey(3, UUID(int=3))
+    driven = Driven(formatted(*ids), me=me)
+    if len(ids) > 1:
+        driven.tick(LONG_MS)
+        driven.grant(ids[0])
+        driven.grant(ids[0])
+        end = driven.voter.log.end
+        driven.ask(replace(fetch(ids[0], 1, end, 1), replica=key(ids[0])))
+    assert driven.voter.exposed_high_watermark > 0
+    return driven
+
+
+def key(node_id: int) -> ReplicaKey:
+    """A voter by its directory."""
+    return ReplicaKey(node_id, UUID(int=node_id))

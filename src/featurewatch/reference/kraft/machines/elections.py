@@ -40,6 +40,7 @@ class ElectingReplica(RequestingReplica):
 
     def _start(self, remembered: QuorumState) -> None:
         """Enters the state that follows from what was remembered (``QuorumState.initialize``)."""
+        self.log.find_voters()
         if remembered.epoch < self.log.last_epoch:
             self._log(
                 f"the quorum state has epoch {remembered.epoch}, and the log {self.log.last_epoch}:"

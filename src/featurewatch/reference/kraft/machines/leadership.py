@@ -82,10 +82,12 @@ class Leadership:
         one.end, one.fetched_ms, one.leader_end = end, now_ms, log_end
 
     def on_alive(self, key: ReplicaKey, voters: VoterSet, now_ms: int) -> None:
-        """Notes that a replica is alive, for the check of the quorum."""
-        if not voters.has(key):
-            return
-        self._fetched.add(key.id)
+        """Notes that a replica is alive, for the check of the quorum.
+
+        That of an observer begins the time of the only voter again: it may become a voter.
+        """
+        if voters.has(key):
+            self._fetched.add(key.id)
         needed = voters.majority - (1 if voters.has(self.me) else 0)
         if len(self._fetched) >= needed:
             self._restart_check(now_ms)
@@ -120,13 +122,16 @@ class Leadership:
     def describe(
         self, voters: VoterSet, log_end: int, now_ms: int
     ) -> tuple[tuple[ReplicaState, ...], tuple[ReplicaState, ...]]:
-        """The voters and the observers, for DescribeQuorum."""
-        mine = ReplicaState(self.me, log_end, now_ms, now_ms)
+        """The voters, as the voters' record names them, and the observers, for DescribeQuorum."""
+        node = voters.get(self.me.id)
+        is_voter = node is not None and voters.has(self.me)
+        key = node.key if node is not None and is_voter else self.me
+        mine = ReplicaState(key, log_end, now_ms, now_ms)
         others = self.voter_progress(voters)
         rows = [_row(one) for one in others.values()]
-        if voters.has(self.me):
+        if is_voter:
             rows.append(mine)
-        observers = [] if voters.has(self.me) else [mine]
+        observers = [] if is_voter else [mine]
         observers += [
             _row(one)
             for one in self.replicas.values()

@@ -99,6 +99,11 @@ class Log:
         """The newest snapshot beside the log; one at offset 0 is of the format, never sent."""
         return max((one for one in self.snapshots if one.offset > 0), default=None)
 
+    @property
+    def _earliest_snapshot(self) -> OffsetAndEpoch:
+        """The oldest snapshot beside the log; that of the format is one, too."""
+        return LOG_START if self._is_formatted and self.start == LOG_START else min(self.snapshots)
+
     def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
         """The newest epoch up to this one that the log has, and its end (``endOffsetForEpoch``)."""
         at = bisect_right(self._epochs, (epoch, self.end))
@@ -121,10 +126,11 @@ class Log:
             return Position(snapshot=newest)
         if offset == 0 == self.start.offset:
             return _VALID
-        is_before = offset < self.start.offset or epoch < self.start.epoch
-        is_other = offset == self.start.offset and epoch != self.start.epoch
-        if self.start.offset > 0 and (is_before or is_other):
-            return Position(snapshot=newest)
+        if newest is not None:
+            is_before = offset < self.start.offset or epoch < self._earliest_snapshot.epoch
+            is_other = offset == self.start.offset and epoch != self.start.epoch
+            if is_before or is_other:
+                return Position(snapshot=newest)
         found = self.end_of_epoch(epoch)
         if found.epoch != epoch or found.offset < offset:
             return Position(diverging=found)
@@ -191,6 +197,17 @@ class Log:
         self.snapshots = {
             one: content for one, content in self.snapshots.items() if one in (self.start, newest)
         }
+
+    def find_voters(self) -> None:
+        """Looks for voters that no record in the log has in the newest snapshot beside it.
+
+        A process that starts reads its newest snapshot first (``KRaftControlRecordStateMachine``).
+        """
+        newest = self.newest_snapshot
+        if newest is None or self.voters_offset >= 0:
+            return
+        for record in control_records(read_batches(self.snapshots[newest])):
+            self._note_record(newest.offset - 1, record)
 
     def begin_with(self, data: bytes) -> None:
         """Takes over the voters of the format, the snapshot at offset 0 (KIP-853).

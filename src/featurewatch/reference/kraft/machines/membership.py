@@ -8,6 +8,7 @@ majority in common: they differ in one voter, and the next change waits until th
 from dataclasses import dataclass
 
 from featurewatch.reference.kraft.machines.batches import KRAFT_VOTERS
+from featurewatch.reference.kraft.machines.leadership import Leadership
 from featurewatch.reference.kraft.machines.protocol import Reply
 from featurewatch.reference.kraft.machines.replica import Replica
 from featurewatch.reference.kraft.machines.replicas import VoterNode, VoterSet
@@ -26,13 +27,13 @@ from featurewatch.reference.kraft.machines.requests import (
     AskVersions,
     RemoveVoter,
     UpdateVoter,
+    VersionsAnswer,
     VoterAnswer,
 )
 from featurewatch.streams.types import SupportedRange
 
 _CAUGHT_UP_MS = 3_600_000
 """A new voter must have fetched this recently (``LeaderState.isReplicaCaughtUp``)."""
-_TIMEOUT_MS = 30_000
 
 
 @dataclass(slots=True)
@@ -69,14 +70,15 @@ class Membership:
             self._replica.emit(Reply(request_id, refusal))
 
     def _refusal(self, request: AddVoter | RemoveVoter | UpdateVoter) -> VoterAnswer | None:
+        """Why a change cannot begin, in the order in which Kafka looks."""
         replica, log = self._replica, self._replica.log
         if request.cluster_id not in (None, replica.settings.cluster_id):
             return self._answer(INCONSISTENT_CLUSTER_ID)
-        if replica.leadership is None:
-            return self._answer(NOT_LEADER_OR_FOLLOWER)
         if isinstance(request, UpdateVoter) and request.epoch != replica.epoch:
             is_old = request.epoch < replica.epoch
             return self._answer(FENCED_LEADER_EPOCH if is_old else UNKNOWN_LEADER_EPOCH)
+        if replica.leadership is None:
+            return self._answer(NOT_LEADER_OR_FOLLOWER)
         if request.voter.id < 0 or request.voter.directory is None:
             return self._answer(INVALID_REQUEST, "the voter has no id or no directory id")
         if not isinstance(request, RemoveVoter):
@@ -84,16 +86,21 @@ class Membership:
             name = replica.settings.endpoints[0].name
             if name not in names:
                 return self._answer(INVALID_REQUEST, f"the voter has no listener {name}")
+        self.on_tick()
+        if self._change is not None:
+            return self._answer(REQUEST_TIMED_OUT, "another change of the voters is under way")
+        if replica.exposed_high_watermark < 0:
+            return self._answer(REQUEST_TIMED_OUT, "the epoch is not committed yet")
         if log.kraft_version < 1:
+            if isinstance(request, UpdateVoter) and replica.settings.rules.updates_at_level_0:
+                return None
             return self._answer(
                 UNSUPPORTED_VERSION,
                 f"voters can be changed from kraft.version 1 on, not at {log.kraft_version}",
             )
-        if self._change is not None:
-            return self._answer(REQUEST_TIMED_OUT, "another change of the voters is under way")
-        if log.high_watermark <= max(replica.leadership.start, log.voters_offset):
+        if log.voters_offset >= log.high_watermark:
             return self._answer(
-                REQUEST_TIMED_OUT, "the epoch or the last change of the voters is not committed yet"
+                REQUEST_TIMED_OUT, "the last change of the voters is not committed yet"
             )
         return None
 
@@ -102,19 +109,45 @@ class Membership:
             return self._answer(
                 DUPLICATE_VOTER, f"a voter with id {request.voter.id} is one already"
             )
-        until_ms = self._replica.now_ms + max(request.timeout_ms, 1)
-        self._change = _Change(request_id, request, until_ms)
-        self._replica.send(request.voter.id, request.endpoints, AskVersions())
+        name = self._replica.settings.endpoints[0].name
+        usual = tuple(one for one in request.endpoints if one.name == name)
+        if not self._replica.send(request.voter.id, usual, AskVersions()):
+            return self._answer(REQUEST_TIMED_OUT, f"{request.voter} has a request already")
+        self._change = _Change(request_id, request, self._until_ms)
         return None
 
-    def on_versions(self, node_id: int, versions: SupportedRange) -> None:
-        """Adds a voter whose supported kraft.version is known, if it has caught up."""
+    @property
+    def _until_ms(self) -> int:
+        """When a change that begins now has failed: the timeout in its request is of no effect."""
+        return self._replica.now_ms + self._replica.settings.request_timeout_ms
+
+    def on_versions(self, node_id: int, answer: VersionsAnswer | None) -> bool:
+        """Adds a voter whose supported kraft.version is known, if it has caught up.
+
+        False if the replica did not answer, or with an error.
+        """
         change, replica = self._change, self._replica
-        if change is None or change.offset >= 0 or change.request.voter.id != node_id:
-            return
-        request, leadership = change.request, replica.leadership
-        if not isinstance(request, AddVoter) or leadership is None:
-            return
+        leadership = replica.leadership
+        if change is None or leadership is None:
+            return True
+        request = change.request
+        is_expected = change.offset < 0 and request.voter.id == node_id
+        if not isinstance(request, AddVoter) or not is_expected:
+            return True
+        if answer is None or answer.error:
+            self._end(REQUEST_TIMED_OUT, f"the voter {request.voter} did not tell its versions")
+            return False
+        self._add(change, request, leadership, answer.kraft_versions)
+        return True
+
+    def _add(
+        self,
+        change: _Change,
+        request: AddVoter,
+        leadership: Leadership,
+        versions: SupportedRange,
+    ) -> None:
+        replica = self._replica
         level = replica.log.kraft_version
         if not versions.includes(level):
             self._end(INVALID_REQUEST, f"the voter supports kraft.version {versions}, not {level}")
@@ -139,8 +172,8 @@ class Membership:
         if node is None or node.key != request.voter:
             return self._answer(VOTER_NOT_FOUND, f"{request.voter} is no voter")
         if len(voters.nodes) == 1:
-            return self._answer(INVALID_REQUEST, f"{request.voter} is the last voter")
-        self._change = _Change(request_id, request, self._replica.now_ms + _TIMEOUT_MS)
+            return self._answer(VOTER_NOT_FOUND, f"{request.voter} is the last voter")
+        self._change = _Change(request_id, request, self._until_ms)
         self._change.offset = self._append(voters.without(request.voter.id))
         return None
 
@@ -152,11 +185,15 @@ class Membership:
                 f"the voter supports kraft.version {request.kraft_versions},"
                 f" not {log.kraft_version}",
             )
-        if not log.voters.has(request.voter):
+        # Before kraft.version 1 no directory is known, and updates are kept nowhere (KIP-1170).
+        known = log.voters.get(request.voter.id)
+        if known is None or (log.kraft_version > 0 and not known.key.is_matched_by(request.voter)):
             return self._answer(VOTER_NOT_FOUND, f"{request.voter} is no voter")
-        node = VoterNode(request.voter, request.endpoints, request.kraft_versions)
-        if log.voters.get(request.voter.id) != node:
+        if log.kraft_version > 0:
+            node = VoterNode(request.voter, request.endpoints, request.kraft_versions)
             self._append(log.voters.with_node(node))
+        if self._replica.leadership is not None and request.voter.id != self._replica.me.id:
+            self._replica.leadership.on_alive(request.voter, log.voters, self._replica.now_ms)
         return self._answer(NONE)
 
     def _append(self, voters: VoterSet) -> int:

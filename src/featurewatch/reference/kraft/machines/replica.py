@@ -58,6 +58,7 @@ class VoterSettings:
     fetch_timeout_ms: int = 2000
     election_backoff_ms: int = 1000
     retry_backoff_ms: int = 20
+    request_timeout_ms: int = 2000
     fetch_wait_ms: int = 500
     max_fetch_bytes: int = 1 << 20
     max_snapshot_bytes: int = 256 << 20

@@ -230,7 +230,7 @@ class ServingReplica(PollingReplica):
         if not error and data is not None and not 0 <= request.position < len(data):
             error = POSITION_OUT_OF_RANGE
         if error or data is None or self.leadership is None:
-            return FetchSnapshotAnswer(error, self.view, request.snapshot)
+            return FetchSnapshotAnswer(error, self.view)
         self.leadership.on_alive(request.replica, self.log.voters, self._now_ms)
         size = min(max(request.max_bytes, 1), self.settings.max_fetch_bytes)
         return FetchSnapshotAnswer(

@@ -10,6 +10,8 @@ A reference, not for production. Given the same events it does what ``KafkaRaftC
 - A voter whose removal is not committed may stand for election, lest the quorum get stuck.
 - A replica with control records that it cannot read does not stand for election.
 - The high watermark never falls, and a leader's own log counts for it only once it is on disk.
+- A log is not cut off below a snapshot, whose records were committed: the process ends.
+- A leader that was removed resigns when that is committed, however long it takes (KIP-853).
 - Without bootstrap servers it looks for the leader at the other voters, never at itself.
 """
 
@@ -52,6 +54,7 @@ from featurewatch.reference.kraft.machines.requests import (
     SNAPSHOT_NOT_FOUND,
     UNKNOWN_LEADER_EPOCH,
     UNSUPPORTED_VERSION,
+    AskVersions,
     BeginQuorumEpoch,
     EndQuorumEpoch,
     EpochAnswer,
@@ -164,8 +167,12 @@ class Voter(ServingReplica):
         if self._busy.get(node_id) != number:
             return  # from before the last transition (``isResponseExpected``)
         del self._busy[node_id]
-        if isinstance(answer, VersionsAnswer):
-            self.membership.on_versions(node_id, answer.kraft_versions)
+        if isinstance(request, AskVersions):
+            versions = answer if isinstance(answer, VersionsAnswer) else None
+            if not self.membership.on_versions(node_id, versions):
+                self._wait_for(node_id)
+        elif isinstance(answer, VersionsAnswer):
+            pass  # an answer to another request
         elif isinstance(request, Vote) and self._is_without_pre_votes(answer):
             self._become_candidate()
         elif isinstance(request, UpdateVoter):
@@ -207,10 +214,10 @@ class Voter(ServingReplica):
     def _on_content(self, node_id: int, request: RaftRequest, answer: RaftAnswer) -> None:
         is_follower = self.state is State.FOLLOWER
         match request, answer:
-            case FetchSnapshot(), FetchSnapshotAnswer() if is_follower and answer.error:
-                self._download = None
-                if answer.error != SNAPSHOT_NOT_FOUND:
-                    self._wait_for(node_id)
+            case FetchSnapshot(), FetchSnapshotAnswer(error) if error == SNAPSHOT_NOT_FOUND:
+                if is_follower:
+                    self._download = None
+                    self._on_leader_answered()
             case UpdateVoter(), VoterAnswer(error) if error in (NONE, UNSUPPORTED_VERSION):
                 if is_follower:
                     self._has_updated = True
@@ -244,6 +251,8 @@ class Voter(ServingReplica):
         elif answer.diverging is not None:
             if not self._cut_off(answer.diverging):
                 return
+        elif answer.snapshot in self.log.snapshots:
+            self._log(f"the snapshot at {answer.snapshot} is there already")
         elif answer.snapshot is not None:
             self._log(f"loading the snapshot at {answer.snapshot} of replica {self.leader_id}")
             self._download = (answer.snapshot, bytearray())
@@ -255,11 +264,13 @@ class Voter(ServingReplica):
     def _cut_off(self, diverging: OffsetAndEpoch) -> bool:
         """Cuts the log off where it leaves the leader's; False if that would lose records."""
         offset = self._divergence(diverging)
-        if offset < max(self.log.high_watermark, self.log.start.offset):
+        newest = self.log.newest_snapshot or self.log.start
+        committed = max(self.log.high_watermark, self.log.start.offset, newest.offset)
+        if offset < committed:
             self.is_halted = True
             reason = (
                 f"replica {self.leader_id} of epoch {self.epoch} has the log only up to {offset},"
-                f" and records up to {self.log.high_watermark} are committed here: a majority of"
+                f" and records up to {committed} are committed here: a majority of"
                 " the voters has lost them, so restore their disks"
             )
             self.emit(Halt(reason))
@@ -300,8 +311,7 @@ class Voter(ServingReplica):
         return True
 
     def _on_snapshot_answer(self, answer: FetchSnapshotAnswer) -> None:
-        self._deadline_ms = self._now_ms + self.settings.fetch_timeout_ms
-        self._has_fetched = True
+        self._on_leader_answered()
         if self._download is None:
             return
         snapshot, data = self._download
@@ -320,9 +330,18 @@ class Voter(ServingReplica):
             self._download = None
             self._install(snapshot, bytes(data))
 
+    def _is_newer(self, snapshot: OffsetAndEpoch) -> bool:
+        """Whether a snapshot has more than the log: the leader may count on every record in it.
+
+        ``ReplicatedLog.truncateToLatestSnapshot``.
+        """
+        position = (snapshot.epoch, snapshot.offset)
+        is_longer = position > (self.log.last_epoch, self.log.end)
+        return is_longer and snapshot.offset > self.log.high_watermark
+
     def _install(self, snapshot: OffsetAndEpoch, data: bytes) -> None:
-        if snapshot.offset <= self.log.high_watermark:
-            self._log(f"the snapshot at {snapshot} is not newer than what is committed here")
+        if not self._is_newer(snapshot):
+            self._log(f"the snapshot at {snapshot} is not newer than the log here")
             return
         try:
             self.log.install(snapshot, data)
@@ -333,5 +352,6 @@ class Voter(ServingReplica):
             )
             self._retry_ms[self.leader_id] = self._now_ms + self.settings.retry_backoff_ms
             return
+        self._known_high_watermark = max(self._known_high_watermark, self.log.high_watermark)
         self.emit(InstallSnapshot(snapshot, data))
         self.emit(Committed(self.log.high_watermark))

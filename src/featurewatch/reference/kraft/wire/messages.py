@@ -41,6 +41,7 @@ from featurewatch.reference.kraft.machines.requests import (
 )
 from featurewatch.streams.types import KRAFT_VERSION, OffsetAndEpoch, SupportedRange
 
+FETCH: Final = 1
 API_VERSIONS: Final = 18
 VERSIONS: Final[Mapping[type, tuple[str, int, tuple[int, int]]]] = MappingProxyType(
     {
@@ -434,7 +435,9 @@ def answer_message(key: int, version: int, answer: RaftAnswer) -> Any:
         partitions=(partition,),
     )
     body = {"throttle_time_ms": 0, "error_code": 0, "topics": (topic,), "responses": (topic,)}
-    if hasattr(form, "NodeEndpoint") and view.leader_id != NO_LEADER:
+    # Only KIP-853 has replicas look there, with version 17 of Fetch, though the field is older.
+    has_endpoints = hasattr(form, "NodeEndpoint") and (key, version) != (FETCH, 16)
+    if has_endpoints and view.leader_id != NO_LEADER:
         body["node_endpoints"] = tuple(
             form.NodeEndpoint(node_id=view.leader_id, host=one.host, port=one.port)
             for one in view.endpoints[:1]
@@ -466,13 +469,15 @@ def _voter_message(form: Any, key: int, answer: VoterAnswer) -> Any:
         "error_code": answer.error,
         "error_message": answer.message,
     }
-    if key == 82 and answer.view.leader_id != NO_LEADER and answer.view.endpoints:
-        endpoint = answer.view.endpoints[0]
+    if key == 82:
+        host, port = "", 0
+        if answer.view.leader_id != NO_LEADER and answer.view.endpoints:
+            _, host, port = answer.view.endpoints[0]
         values["current_leader"] = form.CurrentLeader(
             leader_id=answer.view.leader_id,
             leader_epoch=answer.view.epoch,
-            host=endpoint.host,
-            port=endpoint.port,
+            host=host,
+            port=port,
         )
     return build_message(form, **values)
 

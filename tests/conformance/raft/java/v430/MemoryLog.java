@@ -1,5 +1,6 @@
 package org.apache.kafka.raft;
 
+import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.util.Optional;
 
@@ -7,13 +8,15 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Records;
+import org.apache.kafka.common.record.internal.UnalignedMemoryRecords;
 import org.apache.kafka.common.record.internal.UnalignedRecords;
 import org.apache.kafka.server.common.OffsetAndEpoch;
 import org.apache.kafka.snapshot.RawSnapshotReader;
 import org.apache.kafka.snapshot.RawSnapshotWriter;
 
-/** The log of a voter, in memory, with no other snapshot than that of the format, for releases from 4.3. */
+/** The log of a voter, in memory, with its snapshots, for releases from 4.3. */
 final class MemoryLog implements RaftLog {
+    static final UnalignedRecords NO_RECORDS = new UnalignedMemoryRecords(ByteBuffer.allocate(0));
     private final LogCore core;
 
     MemoryLog(LogCore core) {
@@ -60,7 +63,7 @@ final class MemoryLog implements RaftLog {
 
     @Override
     public long startOffset() {
-        return 0;
+        return core.start;
     }
 
     @Override
@@ -75,7 +78,7 @@ final class MemoryLog implements RaftLog {
 
     @Override
     public boolean truncateToLatestSnapshot() {
-        return false;
+        return core.beginAtNewestSnapshot();
     }
 
     @Override
@@ -110,39 +113,49 @@ final class MemoryLog implements RaftLog {
 
     @Override
     public Optional<RawSnapshotWriter> createNewSnapshot(OffsetAndEpoch snapshotId) {
-        return Optional.empty();
+        throw new UnsupportedOperationException("the history has the snapshots");
     }
 
     @Override
     public Optional<RawSnapshotWriter> createNewSnapshotUnchecked(OffsetAndEpoch snapshotId) {
-        return Optional.empty();
+        return core.snapshots.containsKey(id(snapshotId)) ? Optional.empty() : Optional.of(new Download(snapshotId));
     }
 
     @Override
     public Optional<RawSnapshotReader> readSnapshot(OffsetAndEpoch snapshotId) {
-        return Optional.empty();
+        return Optional.ofNullable(core.snapshots.get(id(snapshotId))).map(data -> new Snapshot(snapshotId, data));
     }
 
     @Override
     public Optional<RawSnapshotReader> latestSnapshot() {
-        return latestSnapshotId().map(Format::new);
+        return latestSnapshotId().flatMap(this::readSnapshot);
     }
 
     @Override
     public Optional<OffsetAndEpoch> latestSnapshotId() {
-        return core.format == null ? Optional.empty() : Optional.of(new OffsetAndEpoch(0, 0));
+        return core.snapshots.isEmpty() ? Optional.empty() : Optional.of(of(core.snapshots.lastKey()));
     }
 
     @Override
     public Optional<OffsetAndEpoch> earliestSnapshotId() {
-        return latestSnapshotId();
+        return core.snapshots.isEmpty() ? Optional.empty() : Optional.of(of(core.snapshots.firstKey()));
     }
 
-    /** The snapshot that the format writes, with the first voters. */
-    private final class Format implements RawSnapshotReader {
-        private final OffsetAndEpoch id;
+    private static LogCore.Id id(OffsetAndEpoch snapshotId) {
+        return new LogCore.Id(snapshotId.offset(), snapshotId.epoch());
+    }
 
-        Format(OffsetAndEpoch id) {
+    private static OffsetAndEpoch of(LogCore.Id id) {
+        return new OffsetAndEpoch(id.offset(), id.epoch());
+    }
+
+    /** A snapshot that a leader sends. */
+    private final class Download implements RawSnapshotWriter {
+        private final OffsetAndEpoch id;
+        private final ByteArrayOutputStream data = new ByteArrayOutputStream();
+        private boolean isFrozen;
+
+        Download(OffsetAndEpoch id) {
             this.id = id;
         }
 
@@ -153,22 +166,76 @@ final class MemoryLog implements RaftLog {
 
         @Override
         public long sizeInBytes() {
-            return core.format.length;
+            return data.size();
+        }
+
+        @Override
+        public void append(MemoryRecords records) {
+            append(records.buffer());
+        }
+
+        @Override
+        public void append(UnalignedMemoryRecords records) {
+            append(records.buffer());
+        }
+
+        private void append(ByteBuffer part) {
+            byte[] bytes = new byte[part.remaining()];
+            part.duplicate().get(bytes);
+            data.writeBytes(bytes);
+        }
+
+        @Override
+        public boolean isFrozen() {
+            return isFrozen;
+        }
+
+        @Override
+        public void freeze() {
+            isFrozen = true;
+            core.snapshots.put(id(id), data.toByteArray());
+        }
+
+        @Override
+        public void close() {
+            // It is in memory.
+        }
+    }
+
+    /** A whole snapshot. */
+    private static final class Snapshot implements RawSnapshotReader {
+        private final OffsetAndEpoch id;
+        private final byte[] data;
+
+        Snapshot(OffsetAndEpoch id, byte[] data) {
+            this.id = id;
+            this.data = data;
+        }
+
+        @Override
+        public OffsetAndEpoch snapshotId() {
+            return id;
+        }
+
+        @Override
+        public long sizeInBytes() {
+            return data.length;
         }
 
         @Override
         public UnalignedRecords slice(long position, int size) {
-            throw new UnsupportedOperationException();
+            int length = Math.min(size, data.length - (int) position);
+            return new UnalignedMemoryRecords(ByteBuffer.wrap(data, (int) position, length).slice());
         }
 
         @Override
         public Records records() {
-            return MemoryRecords.readableRecords(ByteBuffer.wrap(core.format));
+            return MemoryRecords.readableRecords(ByteBuffer.wrap(data));
         }
     }
 
     @Override
     public void onSnapshotFrozen(OffsetAndEpoch snapshotId) {
-        // There are none.
+        // Nobody else reads them.
     }
 }
