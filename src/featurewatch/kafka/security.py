@@ -66,10 +66,12 @@ def from_properties(properties: Mapping[str, str]) -> Security:
         return Security(tls)
     if isinstance(login, Login):
         return Security(tls, *login)
-    if login.mechanism == "GSSAPI":
-        from featurewatch.kafka.client_config.kerberos import ticket_source as kerberos
+    from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 
-        return Security(tls, login.mechanism, tickets=kerberos.checked_source(login))
-    from featurewatch.kafka.client_config.oauth.token_source import token_source
+    if isinstance(login, OauthLogin):
+        from featurewatch.kafka.client_config.oauth.token_source import token_source
 
-    return Security(tls, login.mechanism, tokens=token_source(login))
+        return Security(tls, login.mechanism, tokens=token_source(login))
+    from featurewatch.kafka.client_config.kerberos.ticket_source import checked_source
+
+    return Security(tls, login.mechanism, tickets=checked_source(login))
