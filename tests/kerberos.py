@@ -113,7 +113,7 @@ class Kdc:
 
 
 def client_config(port: int, realm: str = REALM, **settings: str) -> str:
-    """A krb5.conf for the KDC of a port. Connections by TCP notice at once that it is away."""
+    """A krb5.conf for the KDC of a port. By TCP it is noticed at once that it is down."""
     defaults = {
         "default_realm": realm,
         "dns_lookup_kdc": "false",

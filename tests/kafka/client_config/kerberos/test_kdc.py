@@ -276,7 +276,7 @@ def test_clocks_that_differ(kdc: Kdc, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_kdc_that_recovers(kdc: Kdc) -> None:
-    """Logins by a ticket continue while it is away; without one they fail at once."""
+    """Logins by a ticket continue while it is down; without one they fail at once."""
     source, other = TicketSource(login(kdc)), TicketSource(login(kdc), pause_s=0.0)
     source.exchange_blocking(HOST, 10)
     kdc.stop()
@@ -290,7 +290,7 @@ def test_a_kdc_that_recovers(kdc: Kdc) -> None:
 
 
 def test_many_threads_log_in_at_once(kdc: Kdc) -> None:
-    """The library is used by one thread at a time, and each gets a message of its own."""
+    """The library is used by one thread at a time, and each gets its own message."""
     source, tokens = TicketSource(login(kdc)), set()
 
     def log_in() -> None:

@@ -168,7 +168,7 @@ def test_java_logs_in_by_the_same_entry() -> None:
     }
 
 
-def test_zookeeper_has_a_service_of_its_own() -> None:
+def test_zookeeper_has_another_service() -> None:
     """It is zookeeper where no property names another."""
     pytest.importorskip("gssapi", reason="the extra kerberos is not installed")
     for changes, service in (({}, "zookeeper"), ({"sasl.kerberos.service.name": "zk"}, "zk")):

@@ -121,20 +121,20 @@ async def test_the_old_ticket_serves_while_no_new_one_comes(
     """One line in the log; once it has ended the reason is raised; then it recovers."""
     source = realm.source()
     await source.exchange("h", 10)
-    realm.broken = TicketError("the KDC is away")
+    realm.broken = TicketError("the KDC is unreachable")
     with caplog.at_level(logging.INFO, "featurewatch.kerberos"):
         for attempt in (2, 3):
             realm.clock.forward(81 if attempt == 2 else 3)
             assert next(await source.exchange("h", 10)) == b"ticket 1 for h"
             assert settled(realm, attempt, source)
         assert [record.getMessage() for record in caplog.records] == [
-            "the Kerberos ticket is not renewed, and the old one stays: the KDC is away"
+            "the Kerberos ticket is not renewed, and the old one stays: the KDC is unreachable"
         ]
         realm.clock.forward(20)
-        with pytest.raises(TicketError, match="the KDC is away"):
+        with pytest.raises(TicketError, match="the KDC is unreachable"):
             await source.exchange("h", 10)
         assert realm.count == 4
-        with pytest.raises(TicketError, match="the KDC is away"):
+        with pytest.raises(TicketError, match="the KDC is unreachable"):
             await source.exchange("h", 10)
         assert realm.count == 4  # too soon after a failure
         realm.broken = None

@@ -35,8 +35,8 @@ _EXAMPLE: Final = (
 )
 _USED: Final = ("keyTab", "principal", "serviceName", "ticketCache", "useKeyTab", "useTicketCache")
 _WITHOUT_EFFECT: Final = ("debug", "doNotPrompt", "refreshKrb5Config", "renewTGT", "storeKey")
-"""Options that change neither who logs in nor how: nobody is asked for a password, krb5.conf is read
-again each time, tickets in a cache are renewed in any case, and keys are for servers."""
+"""Options that change neither who logs in nor how: nobody is asked for a password, krb5.conf is
+read again each time, tickets in a cache are renewed in any case, and keys are for servers."""
 
 _FIXED: Final = {
     "clearPass": "false",
