@@ -1,7 +1,7 @@
 """The Kerberos login of a ZooKeeper session, as kazoo takes it: a mechanism of pure-sasl.
 
-pure-sasl's own GSSAPI needs a package that is no longer maintained, and knows no keytab. A mechanism
-is looked up by its name, and ZooKeeper's protocol sends none, so ours is registered under another.
+pure-sasl's own GSSAPI needs a package that is no longer maintained, and knows no keytab. Mechanisms
+are looked up by name, and ZooKeeper's protocol sends none, so ours is registered under another.
 """
 
 from collections.abc import Callable

@@ -54,7 +54,7 @@ def acquire(login: KerberosLogin, name: str) -> Ticket:
     A new one is stored in memory under ``name``, which must be unused.
 
     Raises:
-        TicketError: There is none.
+        TicketError: No ticket is available.
     """
     if login.cache is not None:
         try:
