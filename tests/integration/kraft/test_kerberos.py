@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
 from featurewatch.admin import FeatureAdmin, TopicAdmin
+from featurewatch.agents.tickets import ticket_credentials
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_config.kerberos.ticket_source import ticket_source
@@ -156,6 +159,49 @@ async def test_admin_clients_and_commands_log_in(
             check=False,
         )
         assert result.returncode == 0, (command, result.stderr)
+
+
+async def test_the_transport_of_the_worker_uses_the_same_tickets(
+    node: GuardedNode, kdc: Kdc
+) -> None:
+    """The node closes connections that do not log in again; messages are sent all the same."""
+    await create_topics(node.cluster, ["kerberos-bus"])
+    tickets = from_properties(client_properties(kdc)).tickets
+    assert tickets is not None
+    options = {
+        "bootstrap_servers": node.broker,
+        **credentials_to_aiokafka_auth(ticket_credentials(tickets, None)),
+    }
+    expected, seen = set(), set()
+    async with (
+        AIOKafkaProducer(**options) as sender,
+        AIOKafkaConsumer("kerberos-bus", auto_offset_reset="earliest", **options) as receiver,
+    ):
+        end_s = time.monotonic() + 1.5 * REAUTHENTICATION_S
+        while time.monotonic() < end_s:
+            content = b"%d" % len(expected)
+            await sender.send_and_wait("kerberos-bus", content)
+            expected.add(content)
+            await asyncio.sleep(0.1)
+        async with asyncio.timeout(60):
+            while seen != expected:
+                seen.add((await receiver.getone()).value)
+
+
+@pytest.mark.nightly
+async def test_a_broker_that_requires_a_protection_protects_nothing_else(
+    release: str, stack_cache: Cache, kdc: Kdc, tmp_path: Path
+) -> None:
+    """As `kerberos.exchange` says: after the login every byte is plain."""
+    qop = {"javax.security.sasl.qop": "auth-conf"}
+    with kerberos_node(tmp_path / "cluster", stack_cache, release, kdc, **qop) as strict:
+        address = Address.parse(strict.broker)
+        with pytest.raises(AuthenticationError, match=r"offers the protection auth-conf and not"):
+            await open_connection(address, from_properties(client_properties(kdc)), timeout_s=10)
+        login = from_properties(client_properties(kdc, **qop))
+        connection = await open_connection(address, login, timeout_s=10)
+        await connection.request(messages.MetadataRequestV1(topics=()), 10)
+        await connection.close()
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ import pytest
 
 from featurewatch.kafka.client_config.clients import java_properties, librdkafka_properties
 from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.kerberos import ticket_source
 from featurewatch.kafka.client_config.kerberos.settings import KerberosLogin, RenewalRule
 from featurewatch.kafka.client_config.keys import check_keys, check_zookeeper_keys
 from featurewatch.kafka.client_config.login import login_of
+from featurewatch.kafka.security import from_properties
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
@@ -177,3 +179,12 @@ def test_zookeeper_has_another_service() -> None:
         tickets = ZookeeperLogin.from_properties(properties).tickets
         assert tickets is not None
         assert tickets.login.service == service
+
+
+def test_a_missing_package_is_named_before_any_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the extra to install."""
+    monkeypatch.setattr(ticket_source, "find_spec", lambda _: None)
+    with pytest.raises(
+        SecurityError, match=r"needs the package gssapi: install featurewatch\[kerb"
+    ):
+        from_properties(KEYTAB)
