@@ -37,6 +37,9 @@ LOG: Final = logging.getLogger("featurewatch.kerberos")
 _PAUSE_S: Final = 2.0
 """After a failure nobody asks the KDC again for this long: every connection would fail alike."""
 
+_MARGIN_S: Final = 1.0
+"""A ticket that ends within this time begins no login, which it might not last for."""
+
 _DISCARD_PAUSE_S: Final = 10.0
 """From a ticket that is refused to the next one."""
 
@@ -187,7 +190,7 @@ class TicketSource:
         with self._lock:
             now_s = self._clock()
             is_paused = self._monotonic() < self._retry_s
-            if self._ticket is not None and now_s < self._ticket.expires_s:
+            if self._ticket is not None and now_s + _MARGIN_S < self._ticket.expires_s:
                 if now_s >= self._renew_s and not (self._is_renewing or is_paused):
                     self._is_renewing = True
                     self._start(self._renew)
