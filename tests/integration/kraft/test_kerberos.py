@@ -172,7 +172,8 @@ async def test_the_transport_of_the_worker_uses_the_same_tickets(
         "bootstrap_servers": node.broker,
         **credentials_to_aiokafka_auth(ticket_credentials(tickets, None)),
     }
-    expected, seen = set(), set()
+    expected: set[bytes] = set()
+    seen: set[bytes] = set()
     async with (
         AIOKafkaProducer(**options) as sender,
         AIOKafkaConsumer("kerberos-bus", auto_offset_reset="earliest", **options) as receiver,
