@@ -8,9 +8,7 @@ otherwise, and a client that wrapped what follows could not be understood.
 
 from typing import Final
 
-from featurewatch.common.text import quoted
-from featurewatch.kafka.client_config.kerberos.gss import Context
-from featurewatch.kafka.client_config.kerberos.reasons import reason_of
+from featurewatch.kafka.client_config.kerberos.gss import Context, ContextError
 from featurewatch.kafka.client_config.kerberos.settings import QOPS
 from featurewatch.kafka.sasl import Exchange, SaslError
 
@@ -36,28 +34,21 @@ def gssapi_exchange(context: Context, token: bytes, qops: tuple[str, ...]) -> Ex
         answer = yield _step(context, answer)
     else:
         raise SaslError("the server's Kerberos login does not end")
-    reply = _reply(_unwrapped(context, answer), qops)
     try:
-        message = context.wrap(reply, False).message
-    except Exception as error:
-        raise SaslError(_line(error)) from None
+        offer = context.unwrap(answer)
+        message = context.wrap(_reply(offer, qops))
+    except ContextError as error:
+        raise SaslError(f"the server's offer cannot be read: {error}") from None
     yield message
 
 
 def _step(context: Context, answer: bytes) -> bytes:
     try:
-        return context.step(answer) or b""
-    except Exception as error:
+        return context.step(answer)
+    except ContextError as error:
         raise SaslError(
-            f"the server does not prove itself: {_line(error)}: is it the right server?"
+            f"the server does not prove itself: {error}: is it the right server?"
         ) from None
-
-
-def _unwrapped(context: Context, answer: bytes) -> bytes:
-    try:
-        return context.unwrap(answer).message
-    except Exception as error:
-        raise SaslError(f"the server's offer cannot be read: {_line(error)}") from None
 
 
 def _reply(offer: bytes, qops: tuple[str, ...]) -> bytes:
@@ -73,8 +64,3 @@ def _reply(offer: bytes, qops: tuple[str, ...]) -> bytes:
         )
     size = 0 if chosen == "auth" else _MAX_BUFFER
     return bytes([1 << QOPS.index(chosen)]) + size.to_bytes(3)
-
-
-def _line(error: Exception) -> str:
-    """An error of the library; what it raises has one base, which is loaded with it."""
-    return reason_of(error).text if hasattr(error, "min_code") else quoted(str(error))

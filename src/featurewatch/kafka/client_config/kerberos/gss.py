@@ -4,7 +4,9 @@ Everything here may block while a KDC does not answer, and reads krb5.conf again
 """
 
 import time
-from typing import Any, Final, NamedTuple, Protocol, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, Protocol
 
 from featurewatch.kafka.client_config.kerberos.reasons import reason_of
 from featurewatch.kafka.client_config.kerberos.settings import KerberosLogin, TicketError
@@ -16,25 +18,56 @@ _MISSING: Final = (
 )
 
 
-class Message(Protocol):
-    """The result of a `Context`'s wrap or unwrap."""
-
-    message: bytes
+class ContextError(Exception):
+    """A message of the other side cannot be accepted; one line."""
 
 
 class Context(Protocol):
-    """The initiator's side of a security context (``gssapi.SecurityContext``)."""
+    """The initiator's side of a security context (RFC 2743). Each method raises `ContextError`."""
 
-    complete: bool
+    @property
+    def complete(self) -> bool:
+        """Whether both sides have proved themselves."""
 
-    def step(self, token: bytes | None = None) -> bytes | None:
-        """The next token for the server; raises ``GSSError``."""
+    def step(self, token: bytes) -> bytes:
+        """The answer to a token of the other side; empty: there is none."""
 
-    def unwrap(self, message: bytes) -> Message:
-        """The content of a message of the server; raises ``GSSError``."""
+    def unwrap(self, message: bytes) -> bytes:
+        """The content of a message of the other side."""
 
-    def wrap(self, message: bytes, encrypt: bool) -> Message:
-        """The message with its protection; raises ``GSSError``."""
+    def wrap(self, content: bytes) -> bytes:
+        """A message with this content, which is signed and not encrypted."""
+
+
+class _LibraryContext:
+    """A `Context` of the library (``gssapi.SecurityContext``)."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._context.complete)
+
+    def step(self, token: bytes) -> bytes:
+        with _as_context_error():
+            return self._context.step(token) or b""
+
+    def unwrap(self, message: bytes) -> bytes:
+        with _as_context_error():
+            return bytes(self._context.unwrap(message).message)
+
+    def wrap(self, content: bytes) -> bytes:
+        with _as_context_error():
+            return bytes(self._context.wrap(content, False).message)
+
+
+@contextmanager
+def _as_context_error() -> Iterator[None]:
+    try:
+        yield
+    except _library().exceptions.GSSError as error:
+        raise ContextError(reason_of(error).text) from None
 
 
 class Ticket(NamedTuple):
@@ -95,7 +128,7 @@ def initiate(ticket: Ticket, login: KerberosLogin, host: str) -> tuple[Context, 
             f"no Kerberos ticket for {login.service}/{host} by {login.source}: {reason.text}",
             concerns_host=reason.concerns_host,
         ) from None
-    return cast("Context", context), token or b""
+    return _LibraryContext(context), token or b""
 
 
 def _credentials(login: KerberosLogin, store: dict[str, str]) -> Ticket:
@@ -108,6 +141,11 @@ def _credentials(login: KerberosLogin, store: dict[str, str]) -> Ticket:
             name=name, usage="initiate", mechs=[gssapi.MechType.kerberos], store=store or None
         )
         lifetime_s, principal = credentials.lifetime, str(credentials.name)
+    except NotImplementedError:
+        raise TicketError(
+            "the system's Kerberos library takes neither a keytab nor a named ticket cache: "
+            "install MIT Kerberos, and build gssapi with it"
+        ) from None
     except gssapi.exceptions.GSSError as error:
         whose = f" for {login.principal}" if login.principal else ""
         raise TicketError(
