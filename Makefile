@@ -103,9 +103,9 @@ $(KERBEROS)/usr/sbin/krb5kdc:
 	@cd $(KERBEROS) && for package in *.deb; do dpkg -x "$$package" . || exit; done; rm *.deb
 	@touch $@
 
-# Its own search would ask krb5-config, which knows installed headers alone.
+# krb5-config knows the places of installed headers alone, so they are given.
 $(KERBEROS)/gssapi: $(VENV)/ready
-	@root=$(KERBEROS)/usr; libraries=$$(echo $$root/lib/*/mit-krb5); \
+	@root=$(KERBEROS)/usr; libraries=$$(echo $$root/lib/*/mit-krb5); PATH=$$root/bin:$$PATH \
 		GSSAPI_MAIN_LIB=$${libraries%/*}/libgssapi_krb5.so.2 \
 		GSSAPI_COMPILER_ARGS="-I$$root/include/mit-krb5 -I$$root/include -DHAS_GSSAPI_EXT_H -O1" \
 		GSSAPI_LINKER_ARGS="-L$$libraries -L$${libraries%/*} -lgssapi_krb5" \
