@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test test-fast test-matrix monitoring-tools fuzz faults soak nightly lint types format generate generate-check docs bench requirements mutants screenshots first-minute clean
+.PHONY: help environment demo test test-fast test-matrix monitoring-tools kerberos-tools fuzz faults soak nightly lint types format generate generate-check docs bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,31 @@ $(TOOLS)/usr/bin/promtool:
 
 $(TOOLS)/usr/bin/helm:
 	@output=$$(GOBIN=$(@D) go install $(HELM) 2>&1) || { echo "$$output" >&2; exit 1; }
+
+KERBEROS := $(CURDIR)/.cache/kerberos-tools
+# A KDC with its libraries and programs, a clock that is ahead, and what the extra kerberos is built with.
+KERBEROS_PACKAGES := krb5-kdc krb5-admin-server krb5-user libfaketime libkrb5-dev krb5-multidev comerr-dev \
+	libev4 libgssapi-krb5-2 libgssrpc4 libk5crypto3 libkadm5clnt-mit12 libkadm5srv-mit12 libkdb5-10 \
+	libkrb5-3 libkrb5support0 libss2 libverto1 libverto-libev1
+
+kerberos-tools: $(KERBEROS)/usr/sbin/krb5kdc $(KERBEROS)/gssapi ## Fetch a KDC (by apt-get) and build the extra kerberos, for their tests.
+
+$(KERBEROS)/usr/sbin/krb5kdc:
+	@mkdir -p $(KERBEROS)
+	@[ "$$(id -u)" != 0 ] || apt-get update -qq
+	@cd $(KERBEROS) && apt-get download -qq -o APT::Sandbox::User=root $(KERBEROS_PACKAGES)
+	@cd $(KERBEROS) && for package in *.deb; do dpkg -x "$$package" . || exit; done; rm *.deb
+	@touch $@
+
+# krb5-config knows the places of installed headers alone, so they are given.
+$(KERBEROS)/gssapi: $(VENV)/ready
+	@root=$(KERBEROS)/usr; libraries=$$(echo $$root/lib/*/mit-krb5); PATH=$$root/bin:$$PATH \
+		GSSAPI_MAIN_LIB=$${libraries%/*}/libgssapi_krb5.so.2 \
+		GSSAPI_COMPILER_ARGS="-I$$root/include/mit-krb5 -I$$root/include -DHAS_GSSAPI_EXT_H -O1" \
+		GSSAPI_LINKER_ARGS="-L$$libraries -L$${libraries%/*} -lgssapi_krb5" \
+		LD_LIBRARY_PATH=$${libraries%/*} \
+		$(or $(and $(UV),$(UV) pip install --python $(BIN)/python),$(BIN)/python -m pip install --quiet --disable-pip-version-check) -c constraints.txt 'gssapi>=1.8,<2'
+	@touch $@
 
 # Minutes of `make fuzz`, for all entries together.
 FUZZ_MINUTES ?= 60

@@ -89,6 +89,10 @@ def _credentials(bus: BusSettings) -> Any:
         return faust.OAuthCredentials(
             oauth_cb=FaustTokens(security.tokens), ssl_context=security.tls
         )
+    if security.tickets is not None:
+        from featurewatch.agents.tickets import ticket_credentials
+
+        return ticket_credentials(security.tickets, security.tls)
     if security.mechanism is not None:
         return faust.SASLCredentials(
             username=security.username,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from featurewatch.common.text import quoted
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address
+from featurewatch.kafka.client_config.kerberos.settings import TicketError
 from featurewatch.kafka.client_config.oauth.settings import TokenError
 from featurewatch.kafka.limits import response_limit
 from featurewatch.kafka.messages import Message, Request, response_class
@@ -61,9 +62,11 @@ async def authenticate(
 
     Raises:
         AuthenticationError: The node refused; with its reason.
-        NoTokenError: There is no token; a login before is not affected, and nothing was sent.
+        NoTokenError: There is no token or ticket; a login before is not affected, and nothing was
+            sent.
     """
     token = await _token(security, timeout_s)
+    begun = await _begun_by_ticket(security, connection.address.host, timeout_s)
     mechanism = str(security.mechanism)
     handshake = await _request(
         connection, messages.SaslHandshakeRequestV1(mechanism=mechanism), timeout_s
@@ -75,7 +78,7 @@ async def authenticate(
             f"{connection.address} does not offer SASL {mechanism} (it offers: {offered}): "
             "set sasl.mechanism to one of these"
         )
-    exchange = security.exchange("" if token is None else token.text)
+    exchange = begun or security.exchange("" if token is None else token.text)
     try:
         lifetime_ms = await _log_in(connection, exchange, timeout_s)
     except SaslError as error:
@@ -87,6 +90,9 @@ async def authenticate(
                 f"check that {connection.address} accepts the issuer and the audience of tokens "
                 f"from {security.tokens.login.source}"
             )
+        elif security.tickets is not None:
+            security.tickets.discard()
+            advice = security.tickets.advice(connection.address)
         text = str(error)
         raise AuthenticationError(
             f"{connection.address} refused the SASL login: {text}"
@@ -121,7 +127,7 @@ class LoginRenewal:
 
         Raises:
             NodeError: The node refused, or broke off. The connection is closed.
-            NoTokenError: There is no token, and the login has ended.
+            NoTokenError: There is no token or ticket, and the login has ended.
         """
         if self._monotonic() < self._due_s:
             return
@@ -157,6 +163,16 @@ async def _token(security: Security, timeout_s: float) -> "Token | None":
     try:
         return await security.tokens.token(timeout_s)
     except TokenError as error:
+        raise NoTokenError(f"no login is possible: {error}") from None
+
+
+async def _begun_by_ticket(security: Security, host: str, timeout_s: float) -> "Exchange | None":
+    """The exchange of a login by Kerberos; None with other mechanisms."""
+    if security.tickets is None:
+        return None
+    try:
+        return await security.tickets.exchange(host, timeout_s)
+    except TicketError as error:
         raise NoTokenError(f"no login is possible: {error}") from None
 
 

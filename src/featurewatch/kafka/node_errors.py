@@ -18,7 +18,7 @@ class LocalResourceError(NodeError):
 
 
 class NoTokenError(LocalResourceError):
-    """There is no token to log in with; says nothing about the node."""
+    """There is no token or ticket to log in with; says nothing about the node."""
 
 
 class OtherNodeError(NodeError):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ssl
 
+    from featurewatch.kafka.client_config.kerberos.ticket_source import TicketSource
     from featurewatch.kafka.client_config.oauth.token_source import TokenSource
     from featurewatch.kafka.sasl import Exchange
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class Security:
     """TLS context (none: plaintext) and SASL login (no mechanism: none); passwords never print.
 
-    ``tokens`` are those of OAUTHBEARER, and None with other mechanisms.
+    ``tokens`` are those of OAUTHBEARER and ``tickets`` those of GSSAPI; None with other mechanisms.
     """
 
     tls: "ssl.SSLContext | None" = field(default=None, repr=False)
@@ -26,9 +27,10 @@ class Security:
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
     tokens: "TokenSource | None" = field(default=None, repr=False)
+    tickets: "TicketSource | None" = field(default=None, repr=False)
 
     def exchange(self, token: str = "") -> "Exchange":
-        """A new SASL exchange; call it only where there is a mechanism.
+        """A new SASL exchange; call it only where there is a mechanism that is not GSSAPI.
 
         ``token`` is the text of a token of ``tokens``, where there are any.
         """
@@ -64,6 +66,12 @@ def from_properties(properties: Mapping[str, str]) -> Security:
         return Security(tls)
     if isinstance(login, Login):
         return Security(tls, *login)
-    from featurewatch.kafka.client_config.oauth.token_source import token_source
+    from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 
-    return Security(tls, login.mechanism, tokens=token_source(login))
+    if isinstance(login, OauthLogin):
+        from featurewatch.kafka.client_config.oauth.token_source import token_source
+
+        return Security(tls, login.mechanism, tokens=token_source(login))
+    from featurewatch.kafka.client_config.kerberos.ticket_source import checked_source
+
+    return Security(tls, login.mechanism, tickets=checked_source(login))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from aiokafka.conn import AIOKafkaConnection
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.client_config import renewal
@@ -19,6 +21,7 @@ from featurewatch.streams.bus.errors import BusUnavailableError, PublishError
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.reader import check_tls_files
 from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.zookeeper.settings import ZookeeperLogin
 from tests.kafka.tls_nodes import demanding
 
 
@@ -74,6 +77,49 @@ async def test_a_connection_has_the_files_of_its_time(files: Files) -> None:
             transport.close()
             with pytest.raises(ssl.SSLError):
                 await connect_asyncio(other, tls, 60)
+            files.replace(new)
+
+
+async def test_a_blocking_connection_has_the_files_of_its_time(files: Files) -> None:
+    """ZooKeeper's sessions begin with one."""
+    old, new = trustme.CA(), trustme.CA()
+    files.replace(old)
+    tls = ZookeeperLogin.from_properties(files.properties).tls
+    assert tls is not None
+
+    def received(address: Address) -> bytes:
+        with (
+            socket.create_connection((address.host, address.port), 60) as plain,
+            tls.wrap_socket(plain, server_hostname=address.host) as connection,
+        ):
+            return connection.recv(100)
+
+    async with server_of(old) as old_server, server_of(new) as new_server:
+        for trusted, other in ((old_server, new_server), (new_server, old_server)):
+            assert await asyncio.to_thread(received, trusted) == b"\0\0\0\4abcd"
+            with pytest.raises(ssl.SSLError):
+                await asyncio.to_thread(received, other)
+            files.replace(new)
+
+
+async def test_a_connection_of_the_worker_has_the_files_of_its_time(files: Files) -> None:
+    """aiokafka is given the context once. What follows the handshake is not Kafka's here."""
+    old, new = trustme.CA(), trustme.CA()
+    files.replace(old)
+    tls = from_properties(files.properties).tls
+
+    async def failure(address: Address) -> BaseException:
+        connection = AIOKafkaConnection(
+            address.host, address.port, security_protocol="SSL", ssl_context=tls
+        )
+        with pytest.raises(Exception) as raised:
+            await connection.connect()
+        return raised.value
+
+    async with server_of(old) as old_server, server_of(new) as new_server:
+        for trusted, other in ((old_server, new_server), (new_server, old_server)):
+            assert not isinstance(await failure(trusted), ssl.SSLError)
+            assert isinstance(await failure(other), ssl.SSLError)
             files.replace(new)
 
 

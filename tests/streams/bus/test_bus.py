@@ -1,12 +1,18 @@
 """Publishing and finding the place again, on a broker inside the process."""
 
 import asyncio
+import re
 import socket
 from dataclasses import replace
 
 import pytest
 
-from featurewatch.streams.bus.errors import BusUnavailableError, EventTooLargeError, PublishError
+from featurewatch.streams.bus.errors import (
+    BusPropertiesError,
+    BusUnavailableError,
+    EventTooLargeError,
+    PublishError,
+)
 from featurewatch.streams.bus.positions import last_log_position, partition_of, position_in_message
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
@@ -271,3 +277,20 @@ async def test_the_publisher_partitions_as_we_look_for_it(mock):
         partitions[message.key()] = message.partition()
     consumer.close()
     assert partitions == {c.encode(): partition_of(c.encode(), 4) for c in clusters}
+
+
+def test_a_librdkafka_without_kerberos_is_one_line() -> None:
+    """Its wheels are built so; nothing is sent before."""
+    module = "com.sun.security.auth.module.Krb5LoginModule"
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        "sasl.jaas.config": f"{module} required useTicketCache=true serviceName=kafka;",
+    }
+    bus = BusSettings("127.0.0.1:1", properties)
+    try:
+        config = bus.client()
+    except BusPropertiesError as error:
+        assert re.search(r"the installed librdkafka has no GSSAPI.*: build conf", str(error))
+    else:
+        assert config["sasl.kerberos.service.name"] == "kafka"

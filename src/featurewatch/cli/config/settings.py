@@ -124,7 +124,7 @@ class ClusterSection(_Section):
     controllers_config: Path | None = None
     """a properties file for TLS and SASL towards its controllers (default: command_config)"""
     zookeeper_config: Path | None = None
-    """a properties file for TLS and SASL (DIGEST-MD5) towards its ZooKeeper"""
+    """a properties file for TLS and SASL (DIGEST-MD5, GSSAPI) towards its ZooKeeper"""
     records: Literal["features", "all"] = "features"
     """publish only records and znodes that features depend on, or all except secrets"""
     operations: bool = False

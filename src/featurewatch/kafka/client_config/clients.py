@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.kerberos.settings import KerberosLogin
 from featurewatch.kafka.client_config.login import Login, login_of, protocol_of
 from featurewatch.kafka.client_config.tls import TlsFiles, tls_files
 
@@ -52,6 +53,7 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
     """The configuration of a librdkafka client; it contains secrets. Raises `SecurityError`.
 
     With OAUTHBEARER it has an ``oauth_cb``, which gives the tokens that all connections share.
+    With GSSAPI librdkafka gets tickets itself.
     """
     result: dict[str, Any] = {name: properties[name] for name in _PASSED_ON if name in properties}
     protocol = protocol_of(properties)
@@ -61,6 +63,10 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
         result["sasl.mechanism"] = login.mechanism
         if isinstance(login, Login):
             result["sasl.username"], result["sasl.password"] = login.username, login.password
+        elif isinstance(login, KerberosLogin):
+            from featurewatch.kafka.client_config.kerberos import clients as kerberos
+
+            result |= kerberos.librdkafka_login(login, properties)
         else:
             from featurewatch.kafka.client_config.oauth.clients import token_callback
 
@@ -96,6 +102,10 @@ def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
     login = login_of(properties)
     if isinstance(login, Login):
         result |= {"sasl.mechanism": login.mechanism, "sasl.jaas.config": login.jaas()}
+    elif isinstance(login, KerberosLogin):
+        from featurewatch.kafka.client_config.kerberos import clients as kerberos
+
+        result |= kerberos.java_login(login, properties)
     elif login is not None:
         from featurewatch.kafka.client_config.oauth.clients import java_login
 

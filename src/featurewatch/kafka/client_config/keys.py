@@ -45,14 +45,17 @@ def check_keys(properties: Mapping[str, str]) -> None:
 
 
 def check_zookeeper_keys(properties: Mapping[str, str]) -> None:
-    """As `check_keys`, for a file towards ZooKeeper, which has no other SASL settings."""
+    """As `check_keys`, for a file towards ZooKeeper, which has fewer SASL settings."""
     table = _table()
     for key in properties:
         if key in table["zookeeper"] or key.startswith(_OTHERS):
             continue
         is_security = key.startswith(("sasl.", "ssl.", "security."))
         if key in table["refused"] or is_security or key not in [*table["used"], *table["known"]]:
-            advice = "ZooKeeper takes security.protocol, ssl.*, sasl.username and sasl.password"
+            advice = (
+                "ZooKeeper takes security.protocol, ssl.*, sasl.username and sasl.password, or "
+                "sasl.jaas.config and sasl.kerberos.* for GSSAPI"
+            )
             raise SecurityError(_unknown(key, table["zookeeper"], advice), key)
 
 

@@ -4,6 +4,7 @@ KIP-4 makes its client from "settings related to Network client", and KIP-584 gi
 ``timeoutMs``; the names, units and defaults are those of Kafka.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -67,3 +68,17 @@ def integer_property(properties: Mapping[str, str], key: str, lowest: int, unit:
     if not (fits and lowest <= int(value) <= _HIGHEST_INT):
         raise SecurityError(f"{key}={value:.20} is not {unit} from {lowest} to {_HIGHEST_INT}", key)
     return int(value)
+
+
+def decimal_property(
+    properties: Mapping[str, str], key: str, default: float, limits: tuple[float, float]
+) -> float:
+    """A number within limits; the default if it is empty or not given. Raises `SecurityError`."""
+    text = properties.get(key, "").strip()
+    if not text:
+        return default
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) and limits[0] <= float(text) <= limits[1]:
+        return float(text)
+    raise SecurityError(
+        f"{key}={text:.20} is not a number from {limits[0]:g} to {limits[1]:g}", key
+    )

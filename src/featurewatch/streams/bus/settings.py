@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from featurewatch.kafka.client_config.clients import librdkafka_properties
-from featurewatch.streams.bus.errors import BusUnavailableError
+from featurewatch.streams.bus.errors import BusPropertiesError, BusUnavailableError
 from featurewatch.streams.topics import PREFIX, Topic
 
 LOG: Final = logging.getLogger("featurewatch.bus")
@@ -70,6 +71,7 @@ class BusSettings:
 
         Raises:
             SecurityError: A property cannot be used.
+            BusPropertiesError: librdkafka cannot log in this way.
             BusUnavailableError: There is no token for the login.
         """
         named = {name.replace("_", "."): value for name, value in defaults.items()}
@@ -82,6 +84,8 @@ class BusSettings:
             **librdkafka_properties(self.properties),
             "bootstrap.servers": self.bootstrap_servers,
         }
+        if config.get("sasl.mechanism") == "GSSAPI":
+            _check_kerberos()
         if (first_token := config.get("oauth_cb")) is not None:
             from featurewatch.kafka.client_config.oauth.settings import TokenError
 
@@ -92,3 +96,19 @@ class BusSettings:
                     f"the bus at {self.bootstrap_servers} has no login: {error}"
                 ) from None
         return config
+
+
+@cache
+def _check_kerberos() -> None:
+    """Raises `BusPropertiesError` where librdkafka was built without GSSAPI, as in its wheels."""
+    from confluent_kafka import KafkaException, Producer
+
+    config = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
+    try:
+        Producer({**config, "sasl.kerberos.min.time.before.relogin": 0})
+    except KafkaException:
+        raise BusPropertiesError(
+            "sasl.mechanism=GSSAPI: the installed librdkafka has no GSSAPI, which the bus needs: "
+            "build confluent-kafka against a librdkafka with Cyrus SASL "
+            "(pip install --no-binary confluent-kafka confluent-kafka)"
+        ) from None

@@ -19,6 +19,11 @@ _ADVICE: Final = (
     ("AUTH_FAILED", "the login is refused: check sasl.username and sasl.password"),
 )
 
+_TICKET_ADVICE: Final = (
+    "the login by Kerberos is refused: check that the server's keytab has the current key of "
+    "{service}/…, that the clocks agree, and the server's log"
+)
+
 
 class KazooLogHandler(logging.Handler):
     """Listens to kazoo's warnings and keeps the newest as ``reason``, one line."""
@@ -27,12 +32,21 @@ class KazooLogHandler(logging.Handler):
         super().__init__(logging.WARNING)
         self._where = settings.connect_string
         self._rejected = False
+        tickets = settings.login.tickets
+        self._service = "" if tickets is None else tickets.login.service
+        """The first part of the servers' principals; empty: the login is not by Kerberos."""
+        self._failure = ""
+        """Why a login by Kerberos was not completed here, until the next line of kazoo's."""
         self.reason = f"connecting to ZooKeeper at {self._where}"
 
     def login_wanted(self) -> None:
         """The server rejected the session in its response, and closes the connection next."""
         self._set_reason("RequireSasl")
         self._rejected = True
+
+    def login_failed(self, line: str) -> None:
+        """A login by Kerberos failed on this side; kazoo, which logs next, does not say why."""
+        self._failure = line
 
     def emit(self, record: logging.LogRecord) -> None:
         """Called by kazoo's threads."""
@@ -47,9 +61,20 @@ class KazooLogHandler(logging.Handler):
     def _set_reason(self, text: str) -> None:
         reason = text.removeprefix("Connection dropped: ").removeprefix("socket connection error: ")
         reason = quoted(" ".join(reason.split()))
+        self.reason = (
+            f"ZooKeeper at {self._where} cannot be used: {self._advice(text).format(reason=reason)}"
+        )
+
+    def _advice(self, text: str) -> str:
+        """What kazoo's line means, with a place for it if it says more."""
+        if self._failure and "AUTH_FAILED" in text:
+            failure, self._failure = self._failure, ""
+            return failure.replace("{", "{{").replace("}", "}}")
+        if self._service and ("SASL" in text or "Sasl" in text):
+            return _TICKET_ADVICE.replace("{service}", self._service)
         template = next((advice for sign, advice in _ADVICE if sign in text), None)
-        if template is None:
-            template = "{reason}"
-            if "broken" in text or "time-out" in text:
-                template += ": it takes no sessions; has it lost its quorum, or does it want TLS?"
-        self.reason = f"ZooKeeper at {self._where} cannot be used: {template.format(reason=reason)}"
+        if template is not None:
+            return template
+        if "broken" in text or "time-out" in text:
+            return "{reason}: it takes no sessions; has it lost its quorum, or does it want TLS?"
+        return "{reason}"

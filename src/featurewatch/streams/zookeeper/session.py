@@ -60,7 +60,6 @@ class ZookeeperSession:
         self._queue = queue
         self._reasons = KazooLogHandler(settings)
         self._handler = _Handler(settings)
-        login = settings.login
         logger = logging.Logger("kazoo", logging.WARNING)  # ours alone, unnamed
         logger.addHandler(self._reasons)
         self._client = KazooClient(
@@ -69,15 +68,29 @@ class ZookeeperSession:
             handler=self._handler,
             logger=logger,
             connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=1.6, max_delay=2.0),
-            sasl_options={
-                "mechanism": "DIGEST-MD5",
-                "username": login.username,
-                "password": login.password,
-            }
-            if login.username
-            else None,
+            sasl_options=self._sasl_options(settings),
         )
         self._client.add_listener(self._changed)
+
+    def _sasl_options(self, settings: ZookeeperSettings) -> dict[str, Any] | None:
+        login = settings.login
+        if login.tickets is not None:
+            from featurewatch.streams.zookeeper import kerberos  # here: few sites have it
+
+            return {
+                "mechanism": kerberos.NAME,
+                "service": login.tickets.login.service,
+                "tickets": login.tickets,
+                "timeout_s": settings.answer_timeout_ms / 1000,
+                "on_failure": self._reasons.login_failed,
+            }
+        if not login.username:
+            return None
+        return {
+            "mechanism": "DIGEST-MD5",
+            "username": login.username,
+            "password": login.password,
+        }
 
     @property
     def reason(self) -> str:

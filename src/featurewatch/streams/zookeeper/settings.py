@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.kerberos.properties import kerberos_login
+from featurewatch.kafka.client_config.kerberos.ticket_source import TicketSource, checked_source
 from featurewatch.kafka.security import from_properties
 from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.types import ClusterId
@@ -18,18 +20,20 @@ _PORT = 2181
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperLogin:
-    """How to reach the servers: a TLS context (None: plaintext), and a name for SASL (empty: none).
+    """How to reach the servers: a TLS context (None: plaintext), and a login by SASL, if any.
 
-    The SASL mechanism is DIGEST-MD5, which ZooKeeper's own login module supports.
+    That is a name and a password (DIGEST-MD5, which ZooKeeper's own login module supports), or
+    Kerberos ``tickets`` (GSSAPI).
     """
 
     tls: ssl.SSLContext | None = field(default=None, repr=False)
     username: str = ""
     password: str = field(default="", repr=False)
+    tickets: TicketSource | None = field(default=None, repr=False)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> "ZookeeperLogin":
-        """Read ``security.protocol``, ``ssl.*`` and ``sasl.username``, ``sasl.password``.
+        """Read ``security.protocol``, ``ssl.*`` and ``sasl.*``.
 
         The spellings are those of the other sources. Raises `SecurityError`.
         """
@@ -39,9 +43,13 @@ class ZookeeperLogin:
         if not protocol.startswith("SASL"):
             return cls(tls)
         mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms")
+        if mechanism == "GSSAPI":
+            login = kerberos_login(properties, default_service="zookeeper")
+            return cls(tls, tickets=checked_source(login))
         if mechanism not in (None, "DIGEST-MD5"):
             raise SecurityError(
-                f"sasl.mechanism={mechanism} is not supported for ZooKeeper: use DIGEST-MD5",
+                f"sasl.mechanism={mechanism} is not supported for ZooKeeper: use DIGEST-MD5 or "
+                "GSSAPI",
                 "sasl.mechanism" if "sasl.mechanism" in properties else "sasl.mechanisms",
             )
         username, password = properties.get("sasl.username"), properties.get("sasl.password")

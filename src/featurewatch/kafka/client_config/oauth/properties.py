@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from featurewatch.common.text import quoted
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.jaas import JAAS_KEY, JaasEntry, jaas_entry
-from featurewatch.kafka.client_config.network import integer_property
+from featurewatch.kafka.client_config.network import decimal_property, integer_property
 from featurewatch.kafka.client_config.oauth.settings import (
     DEFAULT_LIMITS,
     DEFAULT_REFRESH,
@@ -261,10 +261,10 @@ def _refresh_rule(properties: Mapping[str, str]) -> RefreshRule:
     default = DEFAULT_REFRESH
     prefix = "sasl.login.refresh."
     return RefreshRule(
-        _decimal(properties, f"{prefix}window.factor", default.window_factor, (0.5, 1.0)),
-        _decimal(properties, f"{prefix}window.jitter", default.window_jitter, (0.0, 0.25)),
-        _decimal(properties, f"{prefix}min.period.seconds", default.min_period_s, (0, 900)),
-        _decimal(properties, f"{prefix}buffer.seconds", default.buffer_s, (0, 3600)),
+        decimal_property(properties, f"{prefix}window.factor", default.window_factor, (0.5, 1.0)),
+        decimal_property(properties, f"{prefix}window.jitter", default.window_jitter, (0.0, 0.25)),
+        decimal_property(properties, f"{prefix}min.period.seconds", default.min_period_s, (0, 900)),
+        decimal_property(properties, f"{prefix}buffer.seconds", default.buffer_s, (0, 3600)),
     )
 
 
@@ -280,19 +280,6 @@ def _fetch_limits(properties: Mapping[str, str]) -> FetchLimits:
         seconds("sasl.login.read.timeout.ms", default.read_s),
         seconds("sasl.login.retry.backoff.ms", default.backoff_s),
         seconds("sasl.login.retry.backoff.max.ms", default.max_backoff_s),
-    )
-
-
-def _decimal(
-    properties: Mapping[str, str], key: str, default: float, limits: tuple[float, float]
-) -> float:
-    text = properties.get(key, "").strip()
-    if not text:
-        return default
-    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) and limits[0] <= float(text) <= limits[1]:
-        return float(text)
-    raise SecurityError(
-        f"{key}={text:.20} is not a number from {limits[0]:g} to {limits[1]:g}", key
     )
 
 

@@ -1,0 +1,1 @@
+"""The login by Kerberos (SASL GSSAPI): its properties, tickets and messages."""
