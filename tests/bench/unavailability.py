@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from featurewatch.stack.java.jars import Cache, default_cache
+from tests.conformance.kafka_tools import kafka_tools
 from tests.paths import SRC
 from tests.stack.controlled_cluster import TOPIC, ControlledCluster
 from tests.stack.controlled_steps import PARTITIONS, RECOVERY_S, lose_broker, reassign
@@ -29,6 +30,8 @@ _KAFKA: Final = ("--zookeeper-kafka", "5")
 _KAFKA_CONTROLLERS: Final = (4, 5)
 _LISTS: Final = "1:2,2:3,3:1,1:3"
 _START_S: Final = 300.0
+_PAUSE_S: Final = 0.002
+"""Between two messages: no wait is known more exactly."""
 
 
 def run() -> Iterator[dict[str, Any]]:
@@ -52,7 +55,7 @@ def _measured(options: tuple[str, ...]) -> dict[str, float]:
             create = ("--create", "--topic", TOPIC, "--replica-assignment", _LISTS)
             cluster.tool("TopicCommand", *create)
             assert eventually(cluster.is_in_sync, RECOVERY_S)
-            with Traffic(cluster.servers, TOPIC, PARTITIONS) as traffic:
+            with Traffic(cluster.servers, TOPIC, PARTITIONS, _PAUSE_S) as traffic:
                 assert eventually(lambda: traffic.acknowledged_count > 200, RECOVERY_S)
                 for step, act in _steps(cluster, traffic, directory).items():
                     _move_controller(cluster, options)
@@ -127,8 +130,9 @@ def _running(directory: Path, options: tuple[str, ...]) -> Iterator[ControlledCl
 
     stack("up", "--zookeeper", "1", *options)
     try:
-        cluster = ControlledCluster(directory, cache)
-        yield cluster
-        cluster.close()
+        with kafka_tools("3.9.1", cache, directory.with_name("tools")) as tools:
+            cluster = ControlledCluster(directory, tools)
+            yield cluster
+            cluster.close()
     finally:
         stack("down", "--remove")

@@ -63,7 +63,7 @@ def own(stack_cache: Cache, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnServ
     """The servers of a run, one ensemble of one server."""
     assert stack_cache
     monkeypatch.setitem(
-        SERVERS,  # type: ignore[arg-type]
+        SERVERS,
         "ensemble",
         lambda own, directory: Ensemble(directory, cache=own.cache, temporary=True),
     )

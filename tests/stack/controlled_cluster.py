@@ -1,5 +1,6 @@
 """A running stack of real brokers under featurewatch's own controllers, and what acts on it."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -13,10 +14,14 @@ from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from featurewatch.admin.connections import Bootstrap
+from featurewatch.admin.reassignments.client import ReassignmentAdmin
+from featurewatch.kafka.address import parse_addresses
 from featurewatch.stack import client
 from featurewatch.stack.java.jars import Cache
 from tests.conformance.kafka_tools import KafkaTools, kafka_tools
 from tests.paths import SRC
+from tests.waiting import eventually
 
 TOPIC: Final = "orders"
 _COMMAND: Final = (sys.executable, "-c", "from featurewatch.cli.main import main; main()", "stack")
@@ -48,6 +53,23 @@ class ControlledCluster:
         done = self._tools(main, "--bootstrap-server", self.servers, *arguments)
         assert done.code == code, done.out + done.err[-2000:]
         return done.out
+
+    def settle(self, topic: str) -> None:
+        """Returns when every broker knows of the replicas that a topic has in ZooKeeper.
+
+        The tools ask any broker, at once: they need no start of a JVM.
+        """
+        assert eventually(lambda: asyncio.run(self._is_known(topic)), 60)
+
+    async def _is_known(self, topic: str) -> bool:
+        value, _ = self.zookeeper.get(f"/brokers/topics/{topic}")
+        replicas = {int(n): ids for n, ids in json.loads(value)["partitions"].items()}
+        for address in parse_addresses(self.servers):
+            async with ReassignmentAdmin(Bootstrap((address,))) as admin:
+                known = (await admin.topics([topic])).partitions
+                if {one.number: [*found.replicas] for one, found in known.items()} != replicas:
+                    return False
+        return True
 
     def broker_log(self, broker_id: int) -> str:
         """The log of a broker."""

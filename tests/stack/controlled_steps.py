@@ -42,5 +42,6 @@ def reassign(cluster: ControlledCluster, directory: Path) -> None:
         lambda: {number: part.replicas for number, part in cluster.partitions().items()} == targets,
         RECOVERY_S,
     )
+    cluster.settle(TOPIC)
     verified = cluster.tool("reassign.ReassignPartitionsCommand", *options, "--verify")
     assert verified.count("is completed.") == PARTITIONS

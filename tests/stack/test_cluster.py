@@ -133,7 +133,7 @@ def test_killed_owner_leaves_no_jvm(stack_cache: Cache, tmp_path: Path) -> None:
     assert eventually(lambda: not directory.exists())
 
 
-def test_each_node_has_ids_of_its_own(quorum_430: Cluster) -> None:
+def test_each_node_has_its_own_ids(quorum_430: Cluster) -> None:
     """One run of the storage tool formats all three: they share the cluster's id alone."""
     metas = [
         dict(

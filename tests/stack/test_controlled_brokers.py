@@ -135,6 +135,7 @@ def delete_topic(cluster: ControlledCluster) -> None:
 
     cluster.tool("TopicCommand", "--create", "--topic", "gone", "--partitions", "2")
     assert "gone" in names()
+    cluster.settle("gone")
     cluster.tool("TopicCommand", "--delete", "--topic", "gone")
     assert eventually(lambda: "gone" not in names(), RECOVERY_S)
     assert eventually(lambda: "gone" not in cluster.tool("TopicCommand", "--list"), RECOVERY_S)
@@ -161,6 +162,7 @@ def test_kafkas_own_topic_tool_runs_unmodified(cluster: ControlledCluster) -> No
     name = ("--topic", "made")
     create = ("--create", *name, "--replica-assignment", "1:2,2:3", "--config", "flush.ms=1000")
     assert cluster.tool("TopicCommand", *create).strip() == "Created topic made."
+    cluster.settle("made")
     failed = "Error while executing topic command : "
     again = cluster.tool("TopicCommand", "--create", *name, code=1)
     assert again.splitlines()[0] == failed + "Topic 'made' already exists."
@@ -170,6 +172,7 @@ def test_kafkas_own_topic_tool_runs_unmodified(cluster: ControlledCluster) -> No
     )
     lists = ("--partitions", "3", "--replica-assignment", "1:2,2:3,3:1")
     assert cluster.tool("TopicCommand", "--alter", *name, *lists) == ""
+    cluster.settle("made")
     fewer = cluster.tool("TopicCommand", "--alter", *name, "--partitions", "2", code=1)
     assert fewer.splitlines()[0] == (
         failed + "Topic currently has 3 partitions, which is higher than the requested 2."
@@ -194,7 +197,7 @@ def test_kafkas_own_topic_tool_runs_unmodified(cluster: ControlledCluster) -> No
         for number, replicas in enumerate(["1,2", "2,3", "3,1"])
     ]
     assert cluster.tool("TopicCommand", "--delete", *name) == ""
-    assert "made" not in cluster.tool("TopicCommand", "--list").splitlines()
+    assert eventually(lambda: "made" not in cluster.tool("TopicCommand", "--list").splitlines())
 
 
 @pytest.mark.form("released")
@@ -205,6 +208,7 @@ def test_kafkas_own_reassignment_and_election_tools_run_unmodified(
     A-24, A-25 as released, A-30 as released)."""
     reassign, topics = "reassign.ReassignPartitionsCommand", "TopicCommand"
     cluster.tool(topics, "--create", "--topic", "heavy", "--replica-assignment", "1:2")
+    cluster.settle("heavy")
     producer = Producer({"bootstrap.servers": cluster.servers})
     for _ in range(60):
         producer.produce("heavy", b"x" * 100_000, partition=0)
@@ -232,6 +236,7 @@ def test_kafkas_own_reassignment_and_election_tools_run_unmodified(
     )
     canceled = cluster.tool(reassign, "--cancel", *move).splitlines()
     assert canceled[0] == "Successfully cancelled partition reassignment for: heavy-0"
+    cluster.settle("heavy")
     other = cluster.tool(reassign, "--verify", *move).splitlines()
     assert other[1] == (
         "There is no active reassignment of partition heavy-0, but replica set is 1,2 rather than "

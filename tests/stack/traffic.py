@@ -9,19 +9,22 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
-PAUSE_S = 0.002
+PAUSE_S = 0.005
+"""Each message is a request and its replication: more of them take a whole core."""
 
 
 class Traffic:
     """Writes numbered messages with ``acks=all`` to each partition, and reads them.
 
-    ``errors`` are deliveries that failed and messages out of order.
+    ``errors`` are deliveries that failed and messages out of order. ``pause_s`` is the time from
+    one message to the next.
     """
 
-    def __init__(self, servers: str, topic: str, partitions: int) -> None:
+    def __init__(self, servers: str, topic: str, partitions: int, pause_s: float = PAUSE_S) -> None:
         self._servers = servers
         self._topic = topic
         self._partitions = partitions
+        self._pause_s = pause_s
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._threads = [
@@ -102,7 +105,7 @@ class Traffic:
             )
             producer.poll(0)
             number += 1
-            time.sleep(PAUSE_S)
+            time.sleep(self._pause_s)
         producer.flush(60)
 
     def _on_delivery(self, sent_s: float, error: KafkaError | None, message: Message) -> None:
