@@ -41,5 +41,6 @@ async def test_a_recovery_frees_what_failed_connections_left_behind() -> None:
         assert found() is not None
         assert processor.restore([], lambda _: True) == {}
         assert found() is None
+        assert processor._memory._is_due, "what the changelog took is not returned to the system"
     finally:
         gc.enable()
