@@ -189,8 +189,8 @@ class Stack:
     def _read_log(self) -> None:
         """Follows the log alone until it has been read.
 
-        Else the nodes' answers may come first: then changes begin with them, and those in the log
-        before are none.
+        Else the nodes' answers may come first: then changes begin with them, and those that the log
+        has before are not published.
         """
         first = self.add("first-source", "source", ["watch", *by_controllers(self.servers)])
         try:
