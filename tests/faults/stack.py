@@ -178,11 +178,30 @@ class Stack:
         with ExitStack() as stack:
             stack.callback(self._end)
             stack.enter_context(self.reader)
+            if self._watch is with_brokers:
+                self._read_log()
             for process in self.processes:
                 process.start()
             wait_ready(self.serving, _READY_S)
             self._supervisor.start()
             yield self
+
+    def _read_log(self) -> None:
+        """Follows the log alone until it has been read.
+
+        Else the nodes' answers may come first: then changes begin with them, and those that the log
+        has before are not published.
+        """
+        first = self.add("first-source", "source", ["watch", *by_controllers(self.servers)])
+        try:
+            self.worker.start()
+            first.start()
+            wait_ready([first, self.worker], _READY_S)
+            truth = self.truth()
+            self.reader.wait(lambda outputs: len(outputs.changes) >= len(truth), _READY_S)
+        finally:
+            first.kill()
+            self.processes.remove(first)
 
     def hold(self, *processes: Process) -> None:
         """Kills processes that the supervisor does not start again before `release`."""

@@ -256,6 +256,20 @@ def test_nothing_stays_of_a_cluster_that_is_removed() -> None:
     assert not (model._alerts or model._firing or model._resolved)
 
 
+def test_removals_are_remembered_up_to_a_number() -> None:
+    """A client that missed more than these begins again; documents that exist are all there."""
+    index = ChangeIndex("boot", max_removed=10)
+    index.mark_changed(DocumentKey("state", "stays"))
+    for number in range(1_000):
+        key = DocumentKey("alert", str(number))
+        index.mark_changed(key)
+        index.remove(key)
+    assert len(index._removed) == 10
+    assert [*index._changed] == [*index._contents] == [DocumentKey("state", "stays")]
+    assert index.changed_since(1) is None
+    assert index.changed_since(index.sequence) == []
+
+
 def test_encoded_events_are_bounded_in_bytes() -> None:
     """A document may have any size; what is dropped is encoded again."""
     index = ChangeIndex("boot")

@@ -52,6 +52,7 @@ from featurewatch.streams.topics import (
     Topic,
 )
 from featurewatch.streams.types import ClusterId
+from featurewatch.tables.garbage import collect_all
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
@@ -145,8 +146,9 @@ class EventProcessor:
         some of these clusters cannot be restored.
         """
         self._tracker.reset()
-        restored = restore_states((key.decode(), value) for key, value in rows)
         self.states.clear()
+        collect_all()  # between the old states and the new ones there is little to go through
+        restored = restore_states((key.decode(), value) for key, value in rows)
         self.states.update((name, state) for name, state in restored.states.items() if owned(name))
         inputs = ((name, topic.short_name) for name in self.states for topic in INPUTS)
         self.last_seen = dict.fromkeys(inputs, self._monotonic())

@@ -22,6 +22,16 @@ def collect_rarely() -> None:
     gc.set_threshold(*_THRESHOLDS)
 
 
+def collect_all() -> None:
+    """Frees all garbage now.
+
+    A connection that failed is a reference cycle of its error, the frames that it went through and
+    the messages that these had. Few objects may have many bytes, and a process that looks for
+    garbage rarely may keep the old ones for days.
+    """
+    gc.collect()
+
+
 def share_memory() -> None:
     """Makes the threads that start later share one or two of glibc's arenas.
 
