@@ -107,13 +107,13 @@ def _installs_at_start(self: Log, snapshot: Any, data: bytes) -> None:
 
 
 BUGS: dict[str, tuple[Any, str, Any, int]] = {
-    "votes are not remembered": (Voter, "_persist", _forgetful, 53),
+    "votes are not remembered": (Voter, "_persist", _forgetful, 4),
     "a vote is sent before it is on disk": (Voter, "receive", _answers_first, 306),
     "a follower acknowledges unflushed records": (Voter, "receive", _without_flush, 0),
     "a leader counts its unflushed records": (Voter, "_append", _counts_unflushed, 2),
     "half of the voters commits": (Leadership, "majority_end", _half, 0),
-    "a candidate with an old log gets votes": (Voter, "_is_granted", _any_log, 447),
-    "a voter votes for two candidates": (Voter, "_is_granted", _any_candidate, 1),
+    "a candidate with an old log gets votes": (Voter, "_is_granted", _any_log, 65),
+    "a voter votes for two candidates": (Voter, "_is_granted", _any_candidate, 8),
     "a leader that restarts leads its epoch again": (Voter, "_start", _restarts_as_candidate, 14),
     "logs that diverge are not cut off": (Log, "position", _ignores_divergence, 0),
     "the quorum state is lost": (Disk, "crash", _loses_state, 19),
