@@ -108,7 +108,7 @@ def _installs_at_start(self: Log, snapshot: Any, data: bytes) -> None:
 
 BUGS: dict[str, tuple[Any, str, Any, int]] = {
     "votes are not remembered": (Voter, "_persist", _forgetful, 4),
-    "a vote is sent before it is on disk": (Voter, "receive", _answers_first, 306),
+    "a vote is sent before it is on disk": (Voter, "receive", _answers_first, 195),
     "a follower acknowledges unflushed records": (Voter, "receive", _without_flush, 0),
     "a leader counts its unflushed records": (Voter, "_append", _counts_unflushed, 2),
     "half of the voters commits": (Leadership, "majority_end", _half, 0),
