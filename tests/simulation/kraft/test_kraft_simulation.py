@@ -33,12 +33,13 @@ def test_histories(block: int) -> None:
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_auditor_notices(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each planted bug breaks an invariant in one of the first few hundred histories."""
-    owner, name, planted, first = BUGS[bug]
+    """Each planted bug breaks its invariant in one of the first few hundred histories."""
+    owner, name, planted, first, broken = BUGS[bug]
     monkeypatch.setattr(owner, name, planted)
     with pytest.raises((AssertionError, InvalidAppendError)) as failure:
         for seed in (first, *range(600)):
             run(seed)
+    assert broken in str(failure.value)
     assert any(note.startswith("seed ") for note in failure.value.__notes__)
 
 
