@@ -101,12 +101,12 @@ has lost them. Kafka remembers no high watermark over a restart, and cuts them o
 
 
 REMOVED_LEADER: Final = "a removed leader resigns later"
-"""Kafka's leader that was removed resigns only if that is committed within the request timeout
-(``RemoveVoterHandler.highWatermarkUpdated``), else it goes on; ours resigns whenever it is."""
+"""Kafka's leader that was removed resigns only if that is committed within the request timeout, and
+leads on if it takes longer (``RemoveVoterHandler.highWatermarkUpdated``); ours resigns then."""
 
 
-REMOVED_CANDIDATE: Final = "a removed voter stands"
-"""A voter whose removal is not committed stands for election, lest the quorum get stuck where every
+REMOVED_CANDIDATE: Final = "a removed voter asks for votes"
+"""A voter whose removal is not committed asks for votes, lest the quorum get stuck where every
 other voter is behind it (section 4.2.2 of Ongaro's thesis on Raft); Kafka's only watches."""
 
 

@@ -144,8 +144,8 @@ class _Author(Chance):
             return ["answer", request, self.answer(request)]
         if kind == "append":
             return ["append", [b"v"] * chance.randint(1, 3)]
-        request = self.request()
-        return ["ask", request, self.version_of(request)]
+        arriving = self.request()
+        return ["ask", arriving, self.version_of(arriving)]
 
     def _tick(self, waiting: list[Request]) -> list[Any]:
         chance, voter, now = self.chance, self.ours.voter, self.ours.now_ms

@@ -10,14 +10,30 @@ from pathlib import Path
 import pytest
 
 from featurewatch.reference.kraft.machines import rules
+from featurewatch.reference.kraft.machines.log import Log, Position
+from featurewatch.reference.kraft.machines.membership import Membership
 from featurewatch.reference.kraft.machines.replicas import ReplicaKey
+from featurewatch.reference.kraft.machines.requests import (
+    AddVoter,
+    AskVersions,
+    BeginQuorumEpoch,
+    EndQuorumEpoch,
+    Fetch,
+    FetchSnapshot,
+    RemoveVoter,
+    UpdateVoter,
+    Vote,
+)
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.reference.kraft.machines.voter import Voter
+from featurewatch.reference.kraft.wire.messages import VERSIONS
 from featurewatch.stack.java.jars import Cache
+from featurewatch.streams.types import OffsetAndEpoch
 from tests.conformance.feature_control.kafka import ControllerHarness
 from tests.conformance.raft import ours
 from tests.conformance.raft.compare import Comparison, compare
 from tests.conformance.raft.differences import ENDS_THE_PROCESS
+from tests.conformance.raft.forms import versions_of
 from tests.conformance.raft.kafka import RELEASES, raft_voters
 from tests.plugins.nightly import case_count, case_seeds
 
@@ -85,14 +101,58 @@ def test_the_rules_of_another_release_do_not_pass(
         assert compare(kafka, release, PLANTED, 1).differences, rule.name
 
 
+def test_histories_have_every_request(found: Comparison, release: str) -> None:
+    """In every version that the release knows, and every answer that a voter reads."""
+    versions = versions_of(release)
+    asked = {kind.split(" -> ")[0] for kind in found.kinds}
+    for request, (_, key, (oldest, _)) in VERSIONS.items():
+        if request is not AskVersions:
+            name = request.__name__
+            wanted = {f"ask {name} version {one}" for one in range(oldest, versions[key] + 1)}
+            assert asked >= wanted, wanted - asked
+    answered = (Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, UpdateVoter)
+    assert asked >= {f"answer {one.__name__}" for one in (*answered, AskVersions)}
+
+
+_IS_GRANTED = Voter._is_granted
+
+
+def any_log(voter: Voter, candidate: ReplicaKey, is_up_to_date: bool) -> bool:
+    """Grants a vote whatever log the candidate has."""
+    return _IS_GRANTED(voter, candidate, True)
+
+
+def from_anywhere(log: Log, offset: int, epoch: int) -> Position:
+    """Lets a follower read on wherever its log ends."""
+    return Position()
+
+
+def any_snapshot(voter: Voter, snapshot: OffsetAndEpoch) -> bool:
+    """Loads a snapshot that ends within the log."""
+    return True
+
+
+def any_time(membership: Membership, request: AddVoter | RemoveVoter | UpdateVoter) -> None:
+    """Begins a change of the voters whatever else is under way."""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "bug"),
+    [
+        (Voter, "_is_granted", any_log),
+        (Log, "position", from_anywhere),
+        (Voter, "_is_newer", any_snapshot),
+        (Membership, "_refusal", any_time),
+    ],
+)
 def test_a_planted_bug_is_noticed(
-    kafka: ControllerHarness, release: str, monkeypatch: pytest.MonkeyPatch
+    kafka: ControllerHarness,
+    release: str,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type,
+    name: str,
+    bug: object,
 ) -> None:
-    """A voter that grants a vote whatever log the candidate has does not pass."""
-
-    def any_log(voter: Voter, candidate: ReplicaKey, is_up_to_date: bool) -> bool:
-        return original(voter, candidate, True)
-
-    original = Voter._is_granted
-    monkeypatch.setattr(Voter, "_is_granted", any_log)
+    """In elections, positions, snapshots and changes of the voters."""
+    monkeypatch.setattr(owner, name, bug)
     assert compare(kafka, release, PLANTED, 1).differences

@@ -180,7 +180,7 @@ def test_disks_that_are_torn_or_old(quorum: Quorum) -> None:
     assert logs == [logs[0]] * 3
 
 
-def test_a_checkpoint_that_lies(quorum: Quorum) -> None:
+def test_a_wrong_checkpoint(quorum: Quorum) -> None:
     """One line that names the file, and exit code 1; the others commit on."""
     leader = quorum.leader()
     last = leader.append(1)
@@ -229,7 +229,7 @@ def unknown_record(epoch: int) -> bytes:
 
 
 async def test_a_record_of_a_newer_leader(tmp_path: Path) -> None:
-    """A voter that cannot read a control record stores it and votes, but never stands."""
+    """A voter that cannot read a control record stores it and votes, but is never a candidate."""
     reserved = Ports()
     ports = {one: reserved.reserve() for one in (1, 2)}
     newer = NewerLeader(ports[2], 5)

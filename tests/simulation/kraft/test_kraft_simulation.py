@@ -2,14 +2,20 @@
 
 import subprocess
 import sys
+from random import Random
 
 import pytest
 
+from featurewatch.reference.kraft.machines.batches import Batch, data_batch
 from featurewatch.reference.kraft.machines.log import InvalidAppendError
+from featurewatch.reference.kraft.machines.replicas import ReplicaKey
 from tests.paths import ROOT
 from tests.plugins.nightly import case_seeds
 from tests.simulation.kraft.__main__ import run
+from tests.simulation.kraft.auditor import Auditor
 from tests.simulation.kraft.bugs import BUGS
+from tests.simulation.kraft.disk import Disk
+from tests.simulation.kraft.process import Process, voters_of
 
 SEEDS = case_seeds(1000)
 BLOCK = len(SEEDS) // 10
@@ -37,14 +43,42 @@ FEW = 20
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_auditor_notices(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each planted bug breaks an invariant in one of the first few hundred histories."""
-    owner, name, planted, first = BUGS[bug]
+    """Each planted bug breaks its invariant in one of the first few hundred histories."""
+    owner, name, planted, first, broken = BUGS[bug]
     monkeypatch.setattr(owner, name, planted)
     with pytest.raises((AssertionError, InvalidAppendError)) as failure:
         for seed in (first, *range(600)):
             run(seed)
+    assert broken in str(failure.value)
     assert any(note.startswith("seed ") for note in failure.value.__notes__)
     assert seed == first or seed < FEW, f"name the seed {seed} in BUGS, which is tried first"
+
+
+def with_log(*batches: Batch) -> Process:
+    """A voter of three with these batches on its disk."""
+    disk = Disk()
+    disk.batches = [*batches]
+    return Process(ReplicaKey(1), disk, voters_of((1, 2, 3)), 1, Random(0), 0, 1)
+
+
+def test_the_auditor_knows_what_was_committed() -> None:
+    """Another content, a gap and an offset beyond the log are noticed, which no bug above shows."""
+    auditor = Auditor()
+    first, then, last = (data_batch(at, 1, 0, [b"a"]) for at in (0, 1, 2))
+    one = with_log(first, then, last)
+    disks = {1: one.disk, 2: one.disk}
+    auditor.on_committed(one, 1, disks)
+    auditor.on_committed(one, 1, disks)
+    with pytest.raises(AssertionError, match="0 has changed"):
+        auditor.on_committed(with_log(data_batch(0, 2, 0, [b"b"])), 1, disks)
+    with pytest.raises(AssertionError, match="told of 4 beyond its log"):
+        auditor.on_committed(one, 4, disks)
+    gap = with_log(first, then, last)
+    del gap.voter.log.batches[1]
+    with pytest.raises(AssertionError, match="leaves a gap"):
+        auditor.on_committed(gap, 3, disks)
+    with pytest.raises(AssertionError, match=r"only the disks \{1\} have it"):
+        auditor.on_committed(one, 2, {1: one.disk, 2: Disk(), 3: Disk()})
 
 
 def test_by_hand() -> None:

@@ -94,7 +94,7 @@ def test_a_snapshot_that_is_there_is_not_loaded_again() -> None:
 
 @pytest.mark.parametrize(("error", "asks_again"), [(98, Fetch), (99, FetchSnapshot)])
 def test_errors(error: int, asks_again: type) -> None:
-    """A snapshot that is gone is given up; after another error the same part is asked for."""
+    """A deleted snapshot is given up; after another error the same part is asked for."""
     driven = following(2)
     offer(driven, AT)
     driven.answer(1, part(0, 100))

@@ -69,7 +69,10 @@ class VoterSet:
 
     def get(self, replica_id: int) -> VoterNode | None:
         """The voter with an id."""
-        return next((node for node in self.nodes if node.key.id == replica_id), None)
+        for node in self.nodes:  # asked at every event: no generator
+            if node.key.id == replica_id:
+                return node
+        return None
 
     def has(self, key: ReplicaKey) -> bool:
         """Whether a replica is a voter; one with another directory is not."""
