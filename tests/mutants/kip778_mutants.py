@@ -18,6 +18,7 @@ _LOG: Final = "tables/fold/log.py"
 _RECORDS: Final = "tables/fold/records.py"
 _FEATURES: Final = "tables/image/features.py"
 _CONTROLLER: Final = "reference/kraft/machines/controller"
+_SNAPSHOTS: Final = "reference/kraft/machines/metadata/snapshots.py"
 _ENCODING: Final = "reference/zookeeper/machines/encoding.py"
 
 KIP778_MUTANTS: Final = (
@@ -443,9 +444,9 @@ KIP778_MUTANTS: Final = (
     Mutant(
         "M-58",
         "a snapshot has records that its level does not know",
-        f"{_CONTROLLER}/snapshots.py",
-        "    if gates.tokens:\n",
-        "    if True:\n",
+        _SNAPSHOTS,
+        "    found = records_at(state_records(state), state.level or PREVIEW_LEVEL)\n",
+        "    found = records_at(state_records(state), max(state.level or 0, 23))\n",
     ),
     Mutant(
         "M-61",
@@ -457,8 +458,8 @@ KIP778_MUTANTS: Final = (
     Mutant(
         "M-62",
         "the state is not written again at the new level",
-        f"{_CONTROLLER}/snapshots.py",
-        "        return rewritten(after, settings.release)\n",
+        _SNAPSHOTS,
+        "        return rewritten(after, at_level(after).records)\n",
         "        return after\n",
     ),
 )

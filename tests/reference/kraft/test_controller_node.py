@@ -26,12 +26,11 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     BrokerRegistrationResponse,
     CreatableTopic,
     CreateTopics,
-    Feature,
-    Listener,
     UnregisterBroker,
 )
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings
 from featurewatch.reference.kraft.machines.log import Log
+from featurewatch.reference.kraft.machines.metadata.state import Feature, Listener
 from featurewatch.reference.kraft.machines.protocol import Effect, Flush
 from featurewatch.reference.kraft.machines.replicas import (
     Endpoint,

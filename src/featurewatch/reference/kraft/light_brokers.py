@@ -44,8 +44,8 @@ from featurewatch.reference.kraft.machines.broker.observer import Observer, Quor
 from featurewatch.reference.kraft.machines.broker.protocol import WriteLog
 from featurewatch.reference.kraft.machines.broker.settings import DEFAULT_RELEASE, BrokerSettings
 from featurewatch.reference.kraft.machines.broker.states import BrokerState
-from featurewatch.reference.kraft.machines.controller.requests import Listener
 from featurewatch.reference.kraft.machines.controller.settings import Form
+from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.reference.kraft.machines.protocol import AnswerReceived, Halt, Send, Tick
 from featurewatch.reference.kraft.machines.replicas import ReplicaKey, VoterNode, VoterSet, text_of
 from featurewatch.reference.kraft.machines.voter import VoterSettings

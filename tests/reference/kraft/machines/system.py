@@ -41,11 +41,11 @@ from featurewatch.reference.kraft.machines.controller.controller import (
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRequest,
     FeatureUpdate,
-    Listener,
     UpdateFeatures,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.reference.kraft.machines.log import Log
+from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.reference.kraft.machines.protocol import (
     AnswerReceived,
     BecameLeader,

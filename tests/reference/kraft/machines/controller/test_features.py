@@ -12,16 +12,16 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     SnapshotLoaded,
     SnapshotTaken,
 )
-from featurewatch.reference.kraft.machines.controller.records import Record, record, records_of
 from featurewatch.reference.kraft.machines.controller.requests import (
-    Feature,
     FeatureUpdate,
     UpdatableFeatureResult,
     UpdateFeatures,
     UpdateFeaturesResponse,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.controller.state import MIGRATING
+from featurewatch.reference.kraft.machines.metadata.levels import MIGRATING
+from featurewatch.reference.kraft.machines.metadata.records import Record, record, records_of
+from featurewatch.reference.kraft.machines.metadata.state import Feature
 from featurewatch.streams.types import FeatureName, OffsetAndEpoch, SupportedRanges
 from tests.reference.kraft.machines.controller.driven import (
     Driven,

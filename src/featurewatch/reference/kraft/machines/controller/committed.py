@@ -12,7 +12,6 @@ from typing import Final
 from featurewatch.controller.kraft import ControllerState, replay_refusal
 from featurewatch.reference.kraft.machines.batches import (
     Batch,
-    InvalidBatchesError,
     control_records,
     read_batches,
 )
@@ -22,18 +21,19 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     SnapshotTaken,
     WriteLog,
 )
-from featurewatch.reference.kraft.machines.controller.records import (
-    UnreadableRecordError,
-    records_of,
-)
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
-from featurewatch.reference.kraft.machines.controller.snapshots import (
-    apply_in_form,
+from featurewatch.reference.kraft.machines.metadata.levels import FEATURE_LEVEL
+from featurewatch.reference.kraft.machines.metadata.records import records_of
+from featurewatch.reference.kraft.machines.metadata.replay import apply
+from featurewatch.reference.kraft.machines.metadata.snapshots import (
+    apply_rewriting,
+    at_level,
     load_snapshot,
-    write_snapshot,
+    snapshot_bytes,
 )
-from featurewatch.reference.kraft.machines.controller.state import EMPTY
+from featurewatch.reference.kraft.machines.metadata.state import EMPTY, MisfitRecordError
 from featurewatch.reference.kraft.machines.replicas import VoterSet
+from featurewatch.streams.kraft.errors import RecordDecodeError
 from featurewatch.streams.types import (
     METADATA_VERSION,
     FeatureLevel,
@@ -42,7 +42,7 @@ from featurewatch.streams.types import (
     OffsetAndEpoch,
 )
 
-_LEVEL: Final = "FEATURE_LEVEL_RECORD"
+_UNREADABLE: Final = (RecordDecodeError, MisfitRecordError)
 
 
 class Committed:
@@ -78,7 +78,7 @@ class Committed:
         try:
             self.state = load_snapshot(loaded.snapshot, loaded.data)
             self._note_controls(read_batches(loaded.data))
-        except (UnreadableRecordError, InvalidBatchesError) as error:
+        except _UNREADABLE as error:
             self._give_up(f"the snapshot at {loaded.snapshot}: {error}")
             return
         self.unreadable = None
@@ -110,10 +110,10 @@ class Committed:
     def _apply_data(self, batch: Batch) -> None:
         try:
             found = [*records_of(batch)]
-        except UnreadableRecordError as error:
+        except _UNREADABLE as error:
             self._give_up(f"the batch at offset {batch.base}: {error}")
             return
-        levels = [one.data for _, one in found if one.type == _LEVEL]
+        levels = [one.data for _, one in found if one.type == FEATURE_LEVEL]
         for data in levels:
             self._check(data["name"], data["featureLevel"])
         if self.unsupported is not None:
@@ -123,10 +123,11 @@ class Committed:
         is_change = self._settings.form is Form.KIP_778 and any(one != before for one in changes)
         if is_change and before is not None:
             self._snapshot(trims=False)
+        apply_one = apply_rewriting if self._settings.form is Form.KIP_778 else apply
         try:
             for offset, record in found:
-                state = apply_in_form(state, offset, record, self._settings)
-        except UnreadableRecordError as error:
+                state = apply_one(state, offset, record)
+        except _UNREADABLE as error:
             self._give_up(f"the batch at offset {batch.base}: {error}")
             return
         self.state = state
@@ -161,8 +162,8 @@ class Committed:
             return
         at = OffsetAndEpoch(self.state.offset, self._epoch)
         voters = self._voters if self.kraft_version else None
-        release = self._settings.release
-        data = write_snapshot(at, self.state, release, self._append_ms, voters)
+        records = at_level(self.state).records
+        data = snapshot_bytes(records, at.epoch, self._append_ms, voters)
         self._emit(SnapshotTaken(at, data, trims))
         self._new_bytes = 0
         if trims:

@@ -46,19 +46,18 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     Tick,
     WriteLog,
 )
-from featurewatch.reference.kraft.machines.controller.replay import ranges_of
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRegistration,
     ControllerRequest,
     DescribeCluster,
     DescribeClusterBroker,
     DescribeClusterResponse,
-    Feature,
 )
 from featurewatch.reference.kraft.machines.controller.sessions import Sessions
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
-from featurewatch.reference.kraft.machines.controller.state import MetadataState
 from featurewatch.reference.kraft.machines.controller.work import Work
+from featurewatch.reference.kraft.machines.metadata.records import record_bytes
+from featurewatch.reference.kraft.machines.metadata.state import Feature, MetadataState, ranges_of
 from featurewatch.streams.types import FeatureLevel, FeatureName, SupportedRanges
 
 __all__ = ["ControllerSettings", "MetadataController"]
@@ -284,7 +283,7 @@ class MetadataController:
             self._tokens += 1
             group.token, group.last_offset = self._tokens, work.state.offset - 1
             leadership.state, leadership.proposed = work.state, group
-            values = tuple(one.value for one in work.records)
+            values = tuple(record_bytes(one) for one in work.records)
             offset = group.before.offset
             self._out.append(Propose(group.token, values, leadership.epoch, offset))
         elif leadership.appended:  # the answers may follow from what is not yet committed

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from featurewatch.controller.kraft import release_of
-from featurewatch.reference.kraft.machines.controller.requests import Listener
+from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, SupportedRanges
 
 
