@@ -6,7 +6,7 @@ runs a metadata controller, which real brokers can join. Each change is a line o
 it reads lines from stdin: ``append N`` appends N NoOp records as the leader and prints ``appended
 OFFSET`` or ``not leader``. It ends with 0 at Ctrl-C or SIGTERM, after it has resigned.
 
-``light-brokers`` as the first argument runs brokers instead (`light_brokers`).
+``light-brokers`` as the first argument runs brokers instead (`light_brokers.command`).
 """
 
 import argparse
@@ -22,7 +22,6 @@ from random import Random
 from typing import Final
 
 from featurewatch.kafka.address import Address
-from featurewatch.reference.kraft import light_brokers
 from featurewatch.reference.kraft.controller_node import ControllerNode
 from featurewatch.reference.kraft.controller_options import (
     OptionError,
@@ -61,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal arrives or the replica must end; returns the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == [_LIGHT_BROKERS]:
-        return light_brokers.main(given[1:], _voter, NOTICE)
+        # Late, because controllers need nothing of it.
+        from featurewatch.reference.kraft.light_brokers.command import main as run_light_brokers
+
+        return run_light_brokers(given[1:], _voter, NOTICE)
     options = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
