@@ -438,8 +438,8 @@ KIP778_MUTANTS: Final = (
         "M-54",
         "no snapshot has the lower level",
         f"{_CONTROLLER}/committed.py",
-        "            self._snapshot(trims=(state.level or 0) < before)\n",
-        "            pass\n",
+        "            self._snapshot(trims=False)\n            # Older",
+        "            # Older",
     ),
     Mutant(
         "M-58",
@@ -452,8 +452,8 @@ KIP778_MUTANTS: Final = (
         "M-61",
         "no snapshot is written before a change of the level",
         f"{_CONTROLLER}/committed.py",
-        "            self._snapshot(trims=False)\n",
-        "            pass\n",
+        "            self._snapshot(trims=False)\n        apply_one",
+        "            pass\n        apply_one",
     ),
     Mutant(
         "M-62",

@@ -89,7 +89,7 @@ class Storage:
             case WriteSnapshot(snapshot, data, trims):
                 self._write_snapshot(snapshot, data)
                 if trims:
-                    self._delete_segments_before(snapshot.offset)
+                    self._delete_log_before(snapshot.offset)
                 self._delete_snapshots(snapshot)
             case InstallSnapshot(snapshot, data):
                 self._write_snapshot(snapshot, data)
@@ -176,11 +176,19 @@ class Storage:
         self._flush()
         replace_durably(self._directory / snapshot_name(snapshot), data)
 
-    def _delete_segments_before(self, offset: int) -> None:
-        """Deletes the segments that are wholly before an offset, the oldest first.
+    def _delete_log_before(self, offset: int) -> None:
+        """Deletes the log before an offset, the oldest segments first.
 
-        The rest of the log before it goes with its segment, as in Kafka.
+        What the open segment has after it is copied into one of its own, so that other software
+        that starts here finds nothing of a level that was lowered.
         """
+        if self._base < offset:
+            at = next((position for base, _, position in self._index if base >= offset), None)
+            data = self._path(self._base).read_bytes()
+            replace_durably(self._path(offset), data[len(data) if at is None else at :])
+            self._file.close()
+            self._base = offset
+            self._file = self._open_segment(offset)
         bases = segments(self._directory)
         for base, following in pairwise(bases):
             if following <= offset:

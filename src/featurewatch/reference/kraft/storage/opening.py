@@ -88,9 +88,12 @@ def _load(directory: Path, static_voters: VoterSet) -> Log:
             f"{directory} has no snapshot for the start of its log at offset {first}: replace"
             " this voter by one with an empty disk"
         )
-    for batches in _segment_contents(directory, bases):
+    contents = _segment_contents(directory, bases)
+    for batches, following in zip(contents, [*bases[1:], None], strict=False):
+        # A crash may leave a segment beside the copy of its end.
+        own = (one for one in batches if following is None or one.base < following)
         try:
-            log.append([batch for batch in batches if batch.base >= log.start.offset])
+            log.append([batch for batch in own if batch.base >= log.start.offset])
         except InvalidAppendError as error:
             raise DamagedStorageError(
                 f"{directory} is damaged ({error}: a segment is missing or was cut off): replace"

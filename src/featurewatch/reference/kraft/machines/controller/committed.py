@@ -3,10 +3,12 @@
 A controller that cannot support a committed level ends, as the document and Kafka have it. One that
 cannot read a committed record stays a voter, but leads and takes snapshots no more: what it does
 not know it would lose. In the form of KIP-778 a change of the level has a snapshot right before
-it, and one after it, made of the state as the new level has it.
+it, and one after it, made of the state as the new level has it. Where that is lower, the log before
+it is deleted a while later.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from featurewatch.controller.kraft import ControllerState, replay_refusal
@@ -66,6 +68,10 @@ class Committed:
         self._append_ms = 0
         self._new_bytes = 0
         self._retained_bytes = 0
+        self._newest: SnapshotTaken | None = None
+        self._now_ms = 0
+        self._trim_ms: int | None = None
+        """When the log before the newest snapshot has to be deleted."""
 
     @property
     def is_whole(self) -> bool:
@@ -81,11 +87,18 @@ class Committed:
         except _UNREADABLE as error:
             self._give_up(f"the snapshot at {loaded.snapshot}: {error}")
             return
-        self.unreadable = None
+        self.unreadable = self._newest = self._trim_ms = None
         self._epoch = loaded.snapshot.epoch
         self._new_bytes = self._retained_bytes = 0
         for feature, level in self.state.levels.items():
             self._check(feature, level)
+
+    def trim_lowered(self, now_ms: int) -> None:
+        """Deletes the log before a lowered level, when it is time; to be called before events."""
+        self._now_ms = now_ms
+        if self._trim_ms is not None and now_ms >= self._trim_ms and self._newest is not None:
+            self._emit(replace(self._newest, trims=True))
+            self._trim_ms, self._retained_bytes = None, 0
 
     def apply(self, batches: tuple[Batch, ...]) -> None:
         """Applies batches; nothing more after one that cannot be read or supported."""
@@ -133,8 +146,10 @@ class Committed:
         self.state = state
         if is_change and before is not None:
             self._epoch, self._append_ms = batch.epoch, batch.append_ms
+            self._snapshot(trims=False)
             # Older software must find nothing of the higher level in the log.
-            self._snapshot(trims=(state.level or 0) < before)
+            if (state.level or 0) < before and self._trim_ms is None:
+                self._trim_ms = self._now_ms + self._settings.lowered_log_ms
 
     def _check(self, feature: str, level: int) -> None:
         state = ControllerState(NodeId(self._settings.node_id), self._settings.local, {})
@@ -164,7 +179,8 @@ class Committed:
         voters = self._voters if self.kraft_version else None
         records = at_level(self.state).records
         data = snapshot_bytes(records, at.epoch, self._append_ms, voters)
-        self._emit(SnapshotTaken(at, data, trims))
+        self._newest = SnapshotTaken(at, data, trims)
+        self._emit(self._newest)
         self._new_bytes = 0
         if trims:
-            self._retained_bytes = 0
+            self._trim_ms, self._retained_bytes = None, 0

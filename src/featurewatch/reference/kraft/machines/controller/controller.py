@@ -141,6 +141,7 @@ class MetadataController:
         """Processes one event and returns its effects; none after a `Halt`."""
         self._now_ms = now_ms
         if not self._is_halted:
+            self._committed.trim_lowered(now_ms)
             self._on_event(event)
             self._check()
         if not self._is_halted:
