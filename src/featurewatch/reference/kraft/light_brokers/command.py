@@ -11,10 +11,11 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from featurewatch.controller.kraft import UnknownReleaseError, release_of
+from featurewatch.reference.kraft.arguments import NOTICE, voter_argument
 from featurewatch.reference.kraft.light_brokers.host import LightBrokerHost, light_settings
 from featurewatch.reference.kraft.machines.broker.light_brokers import (
     BrokerBecame,
@@ -24,18 +25,18 @@ from featurewatch.reference.kraft.machines.broker.light_brokers import (
 from featurewatch.reference.kraft.machines.broker.loader import ImagePublished
 from featurewatch.reference.kraft.machines.broker.settings import DEFAULT_RELEASE
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.replicas import VoterNode, VoterSet
+from featurewatch.reference.kraft.machines.replicas import VoterSet
 
 MAX_BROKERS: Final = 10_000
 
 
-def main(arguments: Sequence[str], voter: Callable[[str], VoterNode], notice: str) -> int:
-    """Runs the command; ``voter`` parses one of ``--voters``. Returns the exit code."""
-    options = _parser(voter).parse_args(arguments)
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command; returns the exit code."""
+    options = _parser().parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
-    sys.stderr.write(f"{notice}\n")
+    sys.stderr.write(f"{NOTICE}\n")
     sys.stderr.flush()
     try:
         release = release_of(options.release).name
@@ -104,7 +105,7 @@ def _print(line: str) -> None:
     sys.stdout.flush()
 
 
-def _parser(voter: Callable[[str], VoterNode]) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m featurewatch.reference.kraft light-brokers",
         description="Runs brokers that register and follow the metadata, and serve no data.",
@@ -113,7 +114,7 @@ def _parser(voter: Callable[[str], VoterNode]) -> argparse.ArgumentParser:
     add("--cluster-id", required=True, help="id of the cluster")
     add(
         "--voters",
-        type=voter,
+        type=voter_argument,
         nargs="+",
         required=True,
         metavar="ID@HOST:PORT",
