@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from typing import Any
 
 KINDS = {
     ".log": "log",
@@ -24,10 +25,10 @@ def kind_of(descriptor: int) -> str:
     return next((kind for end, kind in KINDS.items() if name.endswith(end)), "")
 
 
-def crashing(original: Callable[[int], None], kind: str, when: str) -> Callable[[int], None]:
+def crashing(original: Callable[[Any], None], kind: str, when: str) -> Callable[[Any], None]:
     """A replacement of ``os.fsync`` or ``os.fdatasync``."""
 
-    def sync(descriptor: int) -> None:
+    def sync(descriptor: Any) -> None:
         is_point = kind_of(descriptor) == kind
         if is_point and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -40,8 +41,8 @@ def crashing(original: Callable[[int], None], kind: str, when: str) -> Callable[
 
 if __name__ == "__main__":
     _, kind, when, *arguments = sys.argv
-    os.fsync = crashing(os.fsync, kind, when)  # type: ignore[assignment]
-    os.fdatasync = crashing(os.fdatasync, kind, when)
+    for name in ("fsync", "fdatasync"):
+        setattr(os, name, crashing(getattr(os, name), kind, when))
     from featurewatch.reference.kraft.__main__ import main
 
     sys.exit(main(arguments))

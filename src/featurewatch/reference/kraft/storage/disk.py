@@ -179,8 +179,8 @@ class Storage:
     def _delete_log_before(self, offset: int) -> None:
         """Deletes the log before an offset, the oldest segments first.
 
-        What the open segment has after it is copied into one of its own, so that other software
-        that starts here finds nothing of a level that was lowered.
+        What the open segment has after it is copied into a new one, so that older software that
+        starts here finds nothing of a level that was lowered.
         """
         if self._base < offset:
             at = next((position for base, _, position in self._index if base >= offset), None)
