@@ -13,12 +13,15 @@ import logging
 import signal
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Final
 
+from featurewatch.kafka.address import Address
 from featurewatch.reference.kraft.arguments import NOTICE, voter_argument
 from featurewatch.reference.kraft.controller_node import ControllerNode
 from featurewatch.reference.kraft.controller_options import (
@@ -28,6 +31,7 @@ from featurewatch.reference.kraft.controller_options import (
 )
 from featurewatch.reference.kraft.formats import DamagedStorageError
 from featurewatch.reference.kraft.machines.controller.controller import MetadataController
+from featurewatch.reference.kraft.machines.metadata.snapshots import snapshot_bytes
 from featurewatch.reference.kraft.machines.protocol import (
     BecameLeader,
     Committed,
@@ -35,7 +39,9 @@ from featurewatch.reference.kraft.machines.protocol import (
     LostLeadership,
 )
 from featurewatch.reference.kraft.machines.replicas import (
+    Endpoint,
     ReplicaKey,
+    VoterNode,
     VoterSet,
 )
 from featurewatch.reference.kraft.machines.voter import VoterSettings
@@ -73,20 +79,26 @@ async def _run(options: argparse.Namespace) -> int:
     if node is None:
         sys.stderr.write(f"node {options.node_id} is not one of the voters: correct --voters\n")
         return WRONG_USAGE
+    is_dynamic = bool(options.standalone or options.bootstrap)
+    if is_dynamic and len(voters.nodes) > 1:
+        raise OptionError("--standalone and --bootstrap take this node alone as one of --voters")
     controller = None
     if options.controller is not None:
         if options.orders:
             raise OptionError("--orders is for a voter without --controller: leave one of them out")
-        found = controller_settings(options, node.endpoints[0], voters.ids)
+        quorum = () if is_dynamic else voters.ids
+        found = controller_settings(options, node.endpoints[0], quorum)
         controller = MetadataController(found, Random())
     root: Path = options.directory
     if not (root / META_PROPERTIES).exists():
-        format_directory(root, Identity(options.cluster_id, options.node_id, uuid.uuid4()))
-    storage = open_storage(root, voters, cluster_id=options.cluster_id, node_id=options.node_id)
+        _format(root, options, node)
+    static = VoterSet(()) if is_dynamic else voters
+    storage = open_storage(root, static, cluster_id=options.cluster_id, node_id=options.node_id)
     settings = VoterSettings(
         ReplicaKey(options.node_id, storage.identity.directory_id),
         options.cluster_id,
         node.endpoints,
+        tuple(options.bootstrap or ()),
         election_timeout_ms=options.election_timeout,
         fetch_timeout_ms=options.fetch_timeout,
     )
@@ -113,6 +125,16 @@ async def _run(options: argparse.Namespace) -> int:
         return FAILED
     await replica.close()
     return 0
+
+
+def _format(root: Path, options: argparse.Namespace, node: VoterNode) -> None:
+    """Formats a directory; with ``--standalone`` for a quorum that begins with this voter."""
+    identity = Identity(options.cluster_id, options.node_id, uuid.uuid4())
+    voters = None
+    if options.standalone:
+        own = replace(node, key=ReplicaKey(options.node_id, identity.directory_id))
+        voters = snapshot_bytes((), 0, int(time.time() * 1000), VoterSet.of([own]))
+    format_directory(root, identity, voters)
 
 
 def _tell(effect: Effect) -> None:
@@ -152,6 +174,13 @@ def _print(line: str) -> None:
     sys.stdout.flush()
 
 
+def _endpoint(text: str) -> Endpoint:
+    try:
+        return Endpoint("", *Address.parse(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT: {error}") from None
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m featurewatch.reference.kraft",
@@ -168,6 +197,19 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         metavar="ID@HOST:PORT",
         help="all voters, as in controller.quorum.voters",
+    )
+    joining = parser.add_mutually_exclusive_group()
+    joining.add_argument(
+        "--standalone",
+        action="store_true",
+        help="begin a quorum with voters in the log (kraft.version 1) and this voter alone",
+    )
+    joining.add_argument(
+        "--bootstrap",
+        type=_endpoint,
+        nargs="+",
+        metavar="HOST:PORT",
+        help="follow the quorum of these controllers, to which this voter may be added",
     )
     add("--election-timeout", type=int, default=1000, metavar="MS", help="default 1000")
     add("--fetch-timeout", type=int, default=2000, metavar="MS", help="default 2000")
