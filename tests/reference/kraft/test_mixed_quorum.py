@@ -91,11 +91,11 @@ class MixedQuorum:
         self.wait_for_all(leader)
         (third,) = {*VOTERS} - {leader, wanted}
         with self._paused(third):
-            before = self.high_watermark(leader) + 1
+            before = self.high_watermark(leader)
             if leader in self._python:
-                self._ours[leader].append(1)
+                self._ours[leader].append(2)
             # Kafka's controllers write a NoOpRecord every half second.
-            self.wait_until(leader, lambda found: found.high_watermark > before)
+            self.wait_until(leader, lambda found: found.high_watermark > before + 1)
             self.kill(leader)
         assert self.leader(but=leader) == wanted
         self.start(leader)
