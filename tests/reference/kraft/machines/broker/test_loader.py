@@ -166,7 +166,7 @@ def test_a_released_loader_makes_no_snapshot(level: int) -> None:
 @pytest.mark.form("document")
 def test_a_lossy_downgrade_publishes_what_is_left() -> None:
     """Without the types and fields of records that the level lacks, in the image, in the components
-    and in the snapshot, whose losses are counted (M-58, M-32)."""
+    and in the snapshot, whose losses are counted (M-58, M-32, M-62)."""
     loaded = _of_broker(Form.KIP_778, 17, SCRAM, *TOPICS)
     loaded.commit(_at(10))
     before, after = loaded.made
