@@ -104,8 +104,8 @@ def test_controllers_are_killed_at_every_write(
             count, wait_s = traffic.acknowledged_count, traffic.longest_wait_s()
         assert traffic.errors == []
         assert traffic.order_errors() == []
-        names = set(found.admin.list_topics(timeout=30).topics)
-        assert {f"topic-{number}" for number in range(points.topics)} <= names
+        expected = {f"topic-{number}" for number in range(points.topics)}
+        assert eventually(lambda: expected <= set(found.admin.list_topics(timeout=30).topics))
         for broker in found.brokers:
             broker.stop()
         committed = wait_until_equal(found)

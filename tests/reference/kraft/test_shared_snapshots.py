@@ -93,8 +93,8 @@ def test_each_kind_starts_from_a_snapshot_of_the_other(
         copies.append(copied(kafkas_loaded, tmp_path / "from-kafkas"))
         quorum.lead(lambda one: one.id == quorum.first.id)
         quorum.create()
-        names = set(found.admin.list_topics(timeout=30).topics)
-        assert {f"topic-{number}" for number in range(quorum.topics)} <= names
+        expected = {f"topic-{number}" for number in range(quorum.topics)}
+        assert eventually(lambda: expected <= set(found.admin.list_topics(timeout=30).topics))
         assert "Traceback" not in found.logs()
     for copy in copies:
         assert differences(kafkas(copy, RELEASE, stack_cache), ours(copy)) == []
