@@ -19,7 +19,8 @@ NAMED = re.compile(rf"\b({'|'.join(sorted(READERS | {'time', 'date', 'datetime'}
 
 EXCEPTIONS = {
     "stack/process/polling.py": "the deadline of all that `stack` waits for",
-    "reference/kraft/light_brokers.py": "the clock that drives light brokers",
+    "reference/kraft/command.py": "the time in the snapshot of a format",
+    "reference/kraft/light_brokers/host.py": "the clock that drives light brokers",
     "reference/kraft/node.py": "the clock that drives a voter",
     "reference/zookeeper/cluster.py": "the time in the znodes of light brokers",
     "reference/zookeeper/sessions/client.py": "defines the clock of the reference system",

@@ -18,6 +18,7 @@ _LOG: Final = "tables/fold/log.py"
 _RECORDS: Final = "tables/fold/records.py"
 _FEATURES: Final = "tables/image/features.py"
 _CONTROLLER: Final = "reference/kraft/machines/controller"
+_SNAPSHOTS: Final = "reference/kraft/machines/metadata/snapshots.py"
 _ENCODING: Final = "reference/zookeeper/machines/encoding.py"
 
 KIP778_MUTANTS: Final = (
@@ -437,28 +438,28 @@ KIP778_MUTANTS: Final = (
         "M-54",
         "no snapshot has the lower level",
         f"{_CONTROLLER}/committed.py",
-        "            self._snapshot(trims=(state.level or 0) < before)\n",
-        "            pass\n",
+        "            self._snapshot(trims=False)\n            # Older",
+        "            # Older",
     ),
     Mutant(
         "M-58",
         "a snapshot has records that its level does not know",
-        f"{_CONTROLLER}/snapshots.py",
-        "    if gates.tokens:\n",
-        "    if True:\n",
+        _SNAPSHOTS,
+        "    found = records_at(state_records(state), state.level or PREVIEW_LEVEL)\n",
+        "    found = records_at(state_records(state), max(state.level or 0, 23))\n",
     ),
     Mutant(
         "M-61",
         "no snapshot is written before a change of the level",
         f"{_CONTROLLER}/committed.py",
-        "            self._snapshot(trims=False)\n",
-        "            pass\n",
+        "            self._snapshot(trims=False)\n        apply_one",
+        "            pass\n        apply_one",
     ),
     Mutant(
         "M-62",
         "the state is not written again at the new level",
-        f"{_CONTROLLER}/snapshots.py",
-        "        return rewritten(after, settings.release)\n",
+        _SNAPSHOTS,
+        "        return rewritten(after, at_level(after).records)\n",
         "        return after\n",
     ),
 )

@@ -9,7 +9,7 @@ _BROKER: Final = f"{_MACHINES}/broker"
 _LIFECYCLE: Final = f"{_BROKER}/lifecycle.py"
 _LOADER: Final = f"{_BROKER}/loader.py"
 _CONNECTIONS: Final = f"{_BROKER}/connections.py"
-_LEVELS: Final = f"{_MACHINES}/levels.py"
+_LEVELS: Final = f"{_MACHINES}/metadata/levels.py"
 _COMMITTED: Final = f"{_MACHINES}/controller/committed.py"
 _CONTROLLER: Final = f"{_MACHINES}/controller/controller.py"
 _FEATURES: Final = f"{_MACHINES}/controller/features.py"
@@ -40,8 +40,8 @@ KRAFT_SYSTEM_MUTANTS: Final = (
         "M-32",
         "a broker reloads without a snapshot of the new level",
         _LOADER,
-        "        written = self._write(level)\n",
-        "        written = self._metadata.at_level(level).records\n",
+        "        self._metadata.rewrite(self._write())\n",
+        "        self._metadata.rewrite(at_level(self._metadata.state).records)\n",
     ),
     Mutant(
         "M-42",
@@ -195,7 +195,7 @@ KRAFT_SYSTEM_MUTANTS: Final = (
         "M-62",
         "the state is published as it was",
         _LOADER,
-        "        self._metadata.reload(written, end)\n",
-        "",
+        "        self._metadata.rewrite(self._write())\n",
+        "        self._write()\n",
     ),
 )

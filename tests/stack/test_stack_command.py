@@ -101,6 +101,24 @@ def test_a_stack_with_light_brokers_resumes(stack: Command, tmp_path: Path) -> N
     assert not (tmp_path / "stack").exists()
 
 
+def test_controllers_of_the_reference_with_light_brokers(stack: Command, tmp_path: Path) -> None:
+    """They need no Java, and a controller that was killed can be started again."""
+    refused = stack("up", "--nodes", "0")
+    assert refused.returncode == 2
+    assert "add --reference-controllers 3" in refused.stderr
+    options = ("--nodes", "0", "--reference-controllers", "3", "--light-brokers", "30")
+    up = stack("up", *options)
+    assert up.returncode == 0, up.stderr
+    assert "bootstrap" not in up.stdout
+    assert re.search(r"^light       30 brokers$", up.stdout, re.M)
+    assert len(re.findall(r"^node 10[123] .* ready$", up.stdout, re.M)) == 3
+    assert stack("node", "kill", "101").returncode == 0
+    assert stack("node", "start", "101").returncode == 0
+    assert stack("status").returncode == 0
+    logs = (tmp_path / "stack").glob("node-*/server.log")
+    assert sum(log.read_text().count("unfenced broker") for log in logs) >= 30
+
+
 def test_ensemble_alone(stack: Command) -> None:
     """Of three ZooKeeper servers one is killed, reported as down, and started again."""
     up = stack("up", "--zookeeper", "3")

@@ -61,7 +61,7 @@ async def controller_from_quorum(connection: Connection, timeout_s: float) -> Ad
             f"{connection.address} is a broker's listener, not a controller's: give it as "
             "--bootstrap-server"
         )
-    if response.error_code:
+    if response.error_code or not response.brokers:
         return connection.address
     listeners = {node.broker_id: Address.of_peer(node.host, node.port) for node in response.brokers}
     return listeners.get(response.controller_id)

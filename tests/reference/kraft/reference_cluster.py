@@ -46,7 +46,8 @@ class ReferenceCluster:
     def create_topic(self, name: str, replicas: int = 3, deadline_s: float = DEADLINE_S) -> float:
         """Creates a topic, again and again until it is there; how long that took, in seconds."""
         began = time.monotonic()
-        new = NewTopic(name, PARTITIONS, replicas, config={"min.insync.replicas": "2"})
+        needed = {"min.insync.replicas": str(min(replicas, 2))}
+        new = NewTopic(name, PARTITIONS, replicas, config=needed)
 
         def is_created() -> bool:
             future = self.admin.create_topics([new], request_timeout=2, operation_timeout=2)[name]

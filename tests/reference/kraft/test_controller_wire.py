@@ -59,12 +59,10 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     ElectLeaders,
     ElectLeadersResponse,
     ElectLeadersTopic,
-    Feature,
     FeatureUpdate,
     IncrementalAlterConfigs,
     IncrementalAlterConfigsResponse,
     ListedTopic,
-    Listener,
     ListPartitionReassignments,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
@@ -82,6 +80,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     UpdateFeatures,
     UpdateFeaturesResponse,
 )
+from featurewatch.reference.kraft.machines.metadata.state import Feature, Listener
 from featurewatch.reference.kraft.wire.controller_messages import (
     APIS,
     controller_request_message,

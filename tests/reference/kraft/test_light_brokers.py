@@ -18,12 +18,9 @@ from featurewatch.reference.kraft.machines.controller.controller import (
     ControllerSettings,
     MetadataController,
 )
-from featurewatch.reference.kraft.machines.controller.requests import (
-    FeatureUpdate,
-    Listener,
-    UpdateFeatures,
-)
+from featurewatch.reference.kraft.machines.controller.requests import FeatureUpdate, UpdateFeatures
 from featurewatch.reference.kraft.machines.controller.settings import Form
+from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.reference.kraft.machines.replicas import (
     Endpoint,
     ReplicaKey,

@@ -86,6 +86,11 @@ class VoterProcess:
             pass
         return last
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def kill(self) -> None:
         """Ends it by SIGKILL."""
         self._process.kill()

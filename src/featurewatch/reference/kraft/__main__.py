@@ -1,200 +1,29 @@
-"""``python -m featurewatch.reference.kraft``: one voter of a metadata quorum, as a reference.
+"""``python -m featurewatch.reference.kraft``: a voter or, as ``light-brokers``, light brokers.
 
-It formats an empty directory, listens, and takes part in elections; with ``--controller`` it also
-runs a metadata controller, which real brokers can join. Each change is a line on stdout:
-``listening HOST:PORT``, ``leader EPOCH``, ``lost EPOCH``, ``committed OFFSET``. With ``--orders``
-it reads lines from stdin: ``append N`` appends N NoOp records as the leader and prints ``appended
-OFFSET`` or ``not leader``. It ends with 0 at Ctrl-C or SIGTERM, after it has resigned.
-
-``light-brokers`` as the first argument runs brokers instead (`light_brokers`).
+A reference, not for production; see `command` and `light_brokers.command`.
 """
 
-import argparse
-import asyncio
-import logging
-import signal
+import gc
 import sys
-import threading
-import uuid
-from collections.abc import Sequence
-from pathlib import Path
-from random import Random
-from typing import Final
 
-from featurewatch.kafka.address import Address
-from featurewatch.reference.kraft import light_brokers
-from featurewatch.reference.kraft.controller_node import ControllerNode
-from featurewatch.reference.kraft.controller_options import (
-    OptionError,
-    add_controller_options,
-    controller_settings,
-)
-from featurewatch.reference.kraft.formats import DamagedStorageError
-from featurewatch.reference.kraft.machines.controller.controller import MetadataController
-from featurewatch.reference.kraft.machines.protocol import (
-    BecameLeader,
-    Committed,
-    Effect,
-    LostLeadership,
-)
-from featurewatch.reference.kraft.machines.replicas import (
-    Endpoint,
-    ReplicaKey,
-    VoterNode,
-    VoterSet,
-)
-from featurewatch.reference.kraft.machines.voter import VoterSettings
-from featurewatch.reference.kraft.node import NotLeaderError, RaftNode
-from featurewatch.reference.kraft.storage import Identity, format_directory, open_storage
-from featurewatch.streams.kraft.directory.files import META_PROPERTIES
-
-FAILED: Final = 1
-WRONG_USAGE: Final = 2
-NOTICE: Final = "This is a reference of KRaft's protocol. Never run production on it."
-_NOOP: Final = bytes([1, 20, 0, 0])
-"""A NoOpRecord of version 0: frame version, API key, version, no tags."""
-_LISTENER: Final = "CONTROLLER"
-_LIGHT_BROKERS: Final = "light-brokers"
+_LIGHT_BROKERS = "light-brokers"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs until a signal arrives or the replica must end; returns the exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == [_LIGHT_BROKERS]:
-        return light_brokers.main(given[1:], _voter, NOTICE)
-    options = _parser().parse_args(arguments)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
-    sys.stderr.write(f"{NOTICE}\n")
-    sys.stderr.flush()
-    try:
-        return asyncio.run(_run(options))
-    except OptionError as error:
-        sys.stderr.write(f"{error}\n")
-        return WRONG_USAGE
-    except (DamagedStorageError, OSError) as error:
-        sys.stderr.write(f"{error}\n")
-        return FAILED
+def main(arguments: list[str]) -> int:
+    """Runs one of the two commands; returns the exit code."""
+    # Only the modules of the one that runs are loaded. Their objects live until exit: disable the
+    # collector while they load, and freeze them afterwards.
+    gc.disable()
+    if arguments[:1] == [_LIGHT_BROKERS]:
+        from featurewatch.reference.kraft.light_brokers.command import main as run
 
-
-async def _run(options: argparse.Namespace) -> int:
-    voters = VoterSet.of(options.voters)
-    node = voters.get(options.node_id)
-    if node is None:
-        sys.stderr.write(f"node {options.node_id} is not one of the voters: correct --voters\n")
-        return WRONG_USAGE
-    controller = None
-    if options.controller is not None:
-        if options.orders:
-            raise OptionError("--orders is for a voter without --controller: leave one of them out")
-        found = controller_settings(options, node.endpoints[0], voters.ids)
-        controller = MetadataController(found, Random())
-    root: Path = options.directory
-    if not (root / META_PROPERTIES).exists():
-        format_directory(root, Identity(options.cluster_id, options.node_id, uuid.uuid4()))
-    storage = open_storage(root, voters, cluster_id=options.cluster_id, node_id=options.node_id)
-    settings = VoterSettings(
-        ReplicaKey(options.node_id, storage.identity.directory_id),
-        options.cluster_id,
-        node.endpoints,
-        election_timeout_ms=options.election_timeout,
-        fetch_timeout_ms=options.fetch_timeout,
-    )
-    replica = (
-        RaftNode(storage, settings, _tell)
-        if controller is None
-        else ControllerNode(storage, settings, controller, _tell)
-    )
-    stopped: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    def stop() -> None:
-        if not stopped.done():
-            stopped.set_result("")
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
-    await replica.start()
-    _print(f"listening {node.endpoints[0].host}:{node.endpoints[0].port}")
-    if options.orders and isinstance(replica, RaftNode):
-        _read_orders(asyncio.get_running_loop(), replica)
-    await asyncio.wait([stopped, replica.halted], return_when=asyncio.FIRST_COMPLETED)
-    if replica.halted.done():
-        sys.stderr.write(f"{replica.halted.result()}\n")
-        return FAILED
-    await replica.close()
-    return 0
-
-
-def _tell(effect: Effect) -> None:
-    match effect:
-        case BecameLeader(epoch):
-            _print(f"leader {epoch}")
-        case LostLeadership(epoch):
-            _print(f"lost {epoch}")
-        case Committed(offset):
-            _print(f"committed {offset}")
-        case _:
-            pass
-
-
-def _read_orders(loop: asyncio.AbstractEventLoop, replica: RaftNode) -> None:
-    """Performs the lines of stdin in the loop until it ends; reading needs a separate thread."""
-
-    async def perform(count: int) -> None:
-        try:
-            _print(f"appended {await replica.propose((_NOOP,) * count)}")
-        except NotLeaderError:
-            _print("not leader")
-
-    def read() -> None:
-        for line in sys.stdin:
-            order, _, count = line.strip().partition(" ")
-            if order != "append" or not count.isdecimal() or not 0 < int(count) <= 1000:
-                _print("an order is: append N")
-            elif not loop.is_closed():
-                asyncio.run_coroutine_threadsafe(perform(int(count)), loop)
-
-    threading.Thread(target=read, name="orders", daemon=True).start()
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m featurewatch.reference.kraft",
-        description="Runs one voter of a KRaft metadata quorum, as a reference of the protocol.",
-    )
-    add = parser.add_argument
-    add("--directory", type=Path, required=True, help="log directory; formatted if it is empty")
-    add("--node-id", type=int, required=True, help="id of this voter")
-    add("--cluster-id", required=True, help="id of the cluster")
-    add(
-        "--voters",
-        type=_voter,
-        nargs="+",
-        required=True,
-        metavar="ID@HOST:PORT",
-        help="all voters, as in controller.quorum.voters",
-    )
-    add("--election-timeout", type=int, default=1000, metavar="MS", help="default 1000")
-    add("--fetch-timeout", type=int, default=2000, metavar="MS", help="default 2000")
-    add("--orders", action="store_true", help="read orders from stdin")
-    add_controller_options(parser)
-    return parser
-
-
-def _voter(text: str) -> VoterNode:
-    node_id, _, address = text.partition("@")
-    try:
-        host, port = Address.parse(address)
-        return VoterNode(ReplicaKey(int(node_id)), (Endpoint(_LISTENER, host, port),))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not ID@HOST:PORT: {error}") from None
+        arguments = arguments[1:]
+    else:
+        from featurewatch.reference.kraft.command import main as run
+    gc.freeze()
+    gc.enable()
+    return run(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

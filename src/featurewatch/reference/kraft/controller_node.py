@@ -98,7 +98,7 @@ class ControllerNode:
             OSError: if the port is not available.
         """
         log = self.raft.voter.log
-        if log.start.offset > 0:
+        if log.start in log.snapshots:  # also that of the format, which may have the voters
             self._load(SnapshotLoaded(log.start, log.snapshots[log.start]))
         await self.raft.start()
         self.raft.spawn(self._tick())

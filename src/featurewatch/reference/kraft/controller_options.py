@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from featurewatch.common.java_properties import properties_in
 from featurewatch.controller.kraft import Release, UnknownReleaseError, release_of
-from featurewatch.reference.kraft.machines.controller.requests import Listener
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
+from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.reference.kraft.machines.replicas import Endpoint, text_of
 from featurewatch.streams.types import (
     KRAFT_VERSION,

@@ -133,12 +133,15 @@ def under_reference(
     javas: int = 0,
     metadata_version: str | None = None,
     properties: Mapping[str, str] | None = None,
+    *,
+    without_brokers: str = NEWEST_TESTED,
 ) -> ClusterSpec:
     """Brokers 1, 2, ... of given releases under controllers 101, 102, ..., ours before Kafka's.
 
-    ``references`` are ours, ``javas`` Kafka's. All controllers are of the newest of the releases.
+    ``references`` are ours, ``javas`` Kafka's. All controllers are of the newest of the releases,
+    of ``without_brokers`` if there are none.
     """
-    newest = max(releases, key=parse_release)
+    newest = max(releases, key=parse_release, default=without_brokers)
     brokers = [
         NodeSpec(node_id, release, Roles.BROKER)
         for node_id, release in enumerate(releases, start=1)

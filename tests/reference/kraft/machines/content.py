@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from featurewatch.reference.kraft.machines.levels import StateRecord
+from featurewatch.reference.kraft.machines.metadata.records import Record
 from featurewatch.streams.kraft.records.schema import Field, record_table
 
 TOPIC: Final = "kZGNLvwmTvaTYYZ2YjBjyA"
@@ -17,7 +17,7 @@ def _plain(field: Field) -> Any:
     return {"bool": False, "string": "", "bytes": b"", "uuid": "A" * 22}.get(field.kind, 0)
 
 
-def of_type(kind: str, version: int = 0, /, **data: Any) -> StateRecord:
+def of_type(kind: str, version: int = 0, /, **data: Any) -> Record:
     """A record of a type; tagged fields are there only if they are named."""
     plain = {field.name: _plain(field) for field in _SCHEMAS[kind].at(version) if not field.tagged}
-    return StateRecord(kind, version, plain | data)
+    return Record(kind, version, plain | data)

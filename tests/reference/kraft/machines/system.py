@@ -5,7 +5,7 @@ one step of 10 ms. A node that has halted, or is cut off, answers nothing.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 from uuid import UUID
@@ -41,11 +41,11 @@ from featurewatch.reference.kraft.machines.controller.controller import (
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRequest,
     FeatureUpdate,
-    Listener,
     UpdateFeatures,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
 from featurewatch.reference.kraft.machines.log import Log
+from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.reference.kraft.machines.protocol import (
     AnswerReceived,
     BecameLeader,
@@ -205,8 +205,7 @@ class Controller:
                     self.to_voter(effect)
                 case SnapshotTaken():
                     self._system.trace.append((self.id, effect))
-                    trims = effect.trims and self._system.trims
-                    self.to_voter(replace(effect, trims=trims))
+                    self.to_voter(effect)
                 case metadata.Answer(request_id, response):
                     self.waiting.pop(request_id)(response)
                 case metadata.Register(request):
@@ -281,12 +280,8 @@ class Host:
 
 @dataclass
 class System:
-    """The cluster. ``trace`` has the snapshots, images and ends of all nodes in their order.
+    """The cluster. ``trace`` has the snapshots, images and ends of all nodes in their order."""
 
-    Without ``trims`` controllers keep their log, so that brokers replicate every record.
-    """
-
-    trims: bool = True
     now_ms: int = 1_000_000
     controllers: list[Controller] = field(default_factory=list)
     hosts: list[Host] = field(default_factory=list)

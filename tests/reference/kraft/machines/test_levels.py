@@ -6,16 +6,16 @@ import pytest
 
 from featurewatch.controller.kraft import release_of
 from featurewatch.controller.kraft.releases import production_levels
-from featurewatch.reference.kraft.machines.levels import (
+from featurewatch.reference.kraft.machines.metadata.levels import (
     FEATURE_LEVEL,
     MIGRATING,
     FieldRule,
     Loss,
-    StateRecord,
     TypeRule,
     level_rules,
     records_at,
 )
+from featurewatch.reference.kraft.machines.metadata.records import Record
 
 NEWEST: Final = release_of("4.4")
 CHANGES: Final[dict[int, bool]] = {
@@ -25,11 +25,11 @@ LEVELS: Final = tuple(CHANGES)
 DIRECTORY: Final = "kZGNLvwmTvaTYYZ2YjBjyA"
 
 
-def _level_record(level: int, feature: str = "metadata.version") -> StateRecord:
-    return StateRecord(FEATURE_LEVEL, 0, {"name": feature, "featureLevel": level})
+def _level_record(level: int, feature: str = "metadata.version") -> Record:
+    return Record(FEATURE_LEVEL, 0, {"name": feature, "featureLevel": level})
 
 
-def _partition(version: int = 2, **data: Any) -> StateRecord:
+def _partition(version: int = 2, **data: Any) -> Record:
     content = {
         "partitionId": 0,
         "topicId": DIRECTORY,
@@ -43,7 +43,7 @@ def _partition(version: int = 2, **data: Any) -> StateRecord:
     }
     if version > 0:
         content["directories"] = [MIGRATING, MIGRATING]
-    return StateRecord("PARTITION_RECORD", version, content | data)
+    return Record("PARTITION_RECORD", version, content | data)
 
 
 # The worked example of KIP-778: V3 adds an optional field to Foo, V4 the record Bar, V5 an optional
@@ -55,9 +55,9 @@ EXAMPLE: Final = {
 }
 AT_5: Final = (
     _level_record(5),
-    StateRecord("FOO", 1, {"id": 1, "colour": "red"}),
-    StateRecord("BAR", 1, {"id": 2, "size": 3}),
-    StateRecord("FOO", 1, {"id": 3, "colour": None}),
+    Record("FOO", 1, {"id": 1, "colour": "red"}),
+    Record("BAR", 1, {"id": 2, "size": 3}),
+    Record("FOO", 1, {"id": 3, "colour": None}),
 )
 
 
@@ -67,8 +67,8 @@ def test_a_lossy_downgrade_leaves_out_what_the_level_does_not_have() -> None:
     lossy = records_at(AT_5, 2, EXAMPLE)
     assert lossy.records == (
         _level_record(2),
-        StateRecord("FOO", 0, {"id": 1}),
-        StateRecord("FOO", 0, {"id": 3}),
+        Record("FOO", 0, {"id": 1}),
+        Record("FOO", 0, {"id": 3}),
     )
     assert lossy.losses == (Loss("BAR", "", 1), Loss("FOO", "colour", 1))
     assert lossy.losses
@@ -131,7 +131,7 @@ REGISTERED: Final = {"brokerId": 1, "fenced": False, "rack": None}
         ),
         (_partition(0), 17, _partition(1), ()),
         (
-            StateRecord(
+            Record(
                 "REGISTER_BROKER_RECORD",
                 3,
                 REGISTERED
@@ -142,16 +142,16 @@ REGISTERED: Final = {"brokerId": 1, "fenced": False, "rack": None}
                 },
             ),
             6,
-            StateRecord("REGISTER_BROKER_RECORD", 0, REGISTERED),
+            Record("REGISTER_BROKER_RECORD", 0, REGISTERED),
             (
                 Loss("REGISTER_BROKER_RECORD", "inControlledShutdown", 1),
                 Loss("REGISTER_BROKER_RECORD", "logDirs", 1),
             ),
         ),
         (
-            StateRecord("REGISTER_BROKER_RECORD", 0, REGISTERED),
+            Record("REGISTER_BROKER_RECORD", 0, REGISTERED),
             17,
-            StateRecord(
+            Record(
                 "REGISTER_BROKER_RECORD",
                 3,
                 REGISTERED | {"isMigratingZkBroker": False, "inControlledShutdown": False},
@@ -161,7 +161,7 @@ REGISTERED: Final = {"brokerId": 1, "fenced": False, "rack": None}
     ],
 )
 def test_a_record_is_rewritten_for_a_level(
-    record: StateRecord, level: int, expected: StateRecord, losses: tuple[Loss, ...]
+    record: Record, level: int, expected: Record, losses: tuple[Loss, ...]
 ) -> None:
     """Its version, and the fields that the level has; one with its default is no loss (M-58)."""
     found = records_at((record,), level)
@@ -180,7 +180,7 @@ def test_a_record_is_rewritten_for_a_level(
 )
 def test_a_type_is_dropped_below_its_level(name: str, since: int) -> None:
     """With a count of what was lost, and nothing of its content (M-58)."""
-    records = [StateRecord(name, 0, {"storedKey": "secret"})] * 3
+    records = [Record(name, 0, {"storedKey": "secret"})] * 3
     assert records_at(records, since).losses == ()
     assert records_at(records, since).records[1:] == (*records,)
     lost = records_at(records, since - 1)
@@ -191,7 +191,7 @@ def test_a_type_is_dropped_below_its_level(name: str, since: int) -> None:
 def test_an_acl_of_a_subnet_is_dropped_below_its_level() -> None:
     """Without its subnet it would allow or deny something else."""
     acls = [
-        StateRecord("ACCESS_CONTROL_ENTRY_RECORD", 0, {"id": DIRECTORY, "host": host})
+        Record("ACCESS_CONTROL_ENTRY_RECORD", 0, {"id": DIRECTORY, "host": host})
         for host in ("10.0.0.0/8", "*")
     ]
     assert records_at(acls, 32).records[1:] == (*acls,)
@@ -202,7 +202,7 @@ def test_an_acl_of_a_subnet_is_dropped_below_its_level() -> None:
 
 def test_a_type_that_no_level_has_is_dropped() -> None:
     """It cannot be written again."""
-    lost = records_at((StateRecord("FROM_THE_FUTURE", 0, {}),), LEVELS[-1])
+    lost = records_at((Record("FROM_THE_FUTURE", 0, {}),), LEVELS[-1])
     assert lost.losses == (Loss("FROM_THE_FUTURE", "", 1),)
 
 

@@ -8,23 +8,22 @@ from typing import Any
 import pytest
 
 from featurewatch.reference.kraft.machines.batches import control_batch, data_batch
-from featurewatch.reference.kraft.machines.levels import StateRecord
-from featurewatch.reference.kraft.machines.metadata_state import (
-    InvalidStateError,
-    MetadataState,
-    state_of,
-)
-from featurewatch.reference.kraft.machines.records import (
+from featurewatch.reference.kraft.machines.metadata.records import (
+    Record,
     read_batch,
     read_record,
-    read_records,
     record_bytes,
+    records_of,
 )
-from featurewatch.reference.kraft.machines.snapshots import (
+from featurewatch.reference.kraft.machines.metadata.replay import apply, apply_all
+from featurewatch.reference.kraft.machines.metadata.snapshots import (
     BATCH_RECORDS,
+    at_level,
     read_snapshot,
+    rewritten,
     snapshot_bytes,
 )
+from featurewatch.reference.kraft.machines.metadata.state import EMPTY, MisfitRecordError
 from featurewatch.streams.events import SnapshotChunk
 from featurewatch.streams.kraft.errors import (
     CorruptSnapshotError,
@@ -66,7 +65,7 @@ def _value(kind: str, fields: tuple[Field, ...], version: int, random: Random) -
             return "é" * random.randrange(100)
 
 
-def _record(key: int, version: int, random: Random) -> StateRecord:
+def _record(key: int, version: int, random: Random) -> Record:
     schema = record_table().records[key]
     data = {
         field.name: None
@@ -78,7 +77,7 @@ def _record(key: int, version: int, random: Random) -> StateRecord:
     # A tagged field with its default is not written, nor is it there when it was read.
     defaults = {field.name: field.default for field in schema.fields if field.tagged}
     kept = {name: value for name, value in data.items() if defaults.get(name, data) != value}
-    return StateRecord(schema.type, version, kept)
+    return Record(schema.type, version, kept)
 
 
 @pytest.mark.parametrize("key", record_table().records)
@@ -127,99 +126,104 @@ def test_damaged_records_never_raise_anything_else() -> None:
 
 
 def test_the_records_of_batches_have_their_offsets() -> None:
-    """Control records are left out; what cannot be read is an error in its place."""
+    """What cannot be read is an error in its place, or ends it where all are needed."""
     level = of_type("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=8)
-    batches = [
-        control_batch(5, 1, 0, [(4, {"version": 0})]),
-        data_batch(6, 1, 0, [record_bytes(level)] * 2),
-    ]
-    assert [*read_records(batches)] == [level, level]
+    whole = data_batch(6, 1, 0, [record_bytes(level)] * 2)
+    assert [*records_of(whole)] == [*read_batch(whole)] == [(6, level), (7, level)]
     damaged = data_batch(8, 1, 0, [record_bytes(level), b"\x01\x7f\x00\x00", record_bytes(level)])
     found = [*read_batch(damaged)]
     assert [offset for offset, _ in found] == [8, 9, 10]
     assert isinstance(found[1][1], UnknownRecordError)
     assert found[2] == (10, level)
     with pytest.raises(UnknownRecordError):
-        [*read_records([damaged])]
+        [*records_of(damaged)]
 
 
-def _topic(name: str = "a", topic_id: str = TOPIC) -> StateRecord:
+def test_a_record_with_a_key() -> None:
+    """No metadata record has one."""
+    batch = control_batch(5, 1, 0, [(4, {"version": 0})])
+    ((offset, found),) = read_batch(batch)
+    assert (offset, str(found)) == (5, "it has a key, which no metadata record has")
+
+
+def _topic(name: str = "a", topic_id: str = TOPIC) -> Record:
     return of_type("TOPIC_RECORD", name=name, topicId=topic_id)
 
 
-def _partition(number: int = 0, **data: Any) -> StateRecord:
+def _partition(number: int = 0, **data: Any) -> Record:
     return of_type("PARTITION_RECORD", 2, partitionId=number, topicId=TOPIC, **data)
 
 
-def _config(name: str, value: str | None, owner: str = "a") -> StateRecord:
+def _config(name: str, value: str | None, owner: str = "a") -> Record:
     return of_type("CONFIG_RECORD", resourceType=2, resourceName=owner, name=name, value=value)
 
 
-def test_a_state_is_what_is_left_of_its_records() -> None:
+@pytest.mark.parametrize("level", [9, 30])
+def test_a_state_is_what_is_left_of_its_records(level: int) -> None:
     """Later records replace and remove earlier ones; the snapshot has the rest in Kafka's order."""
     scram = of_type("USER_SCRAM_CREDENTIAL_RECORD", name="u", mechanism=1, salt=b"1")
-    quota = of_type("CLIENT_QUOTA_RECORD", entity=[{"entityType": "user", "entityName": None}])
-    state = state_of(
-        [
-            of_type("ZK_MIGRATION_STATE_RECORD", zkMigrationState=0),
-            scram,
-            quota,
-            StateRecord(quota.type, 0, {**quota.data, "remove": True}),
-            of_type("FEATURE_LEVEL_RECORD", name="group.version", featureLevel=1),
-            of_type("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=8),
-            of_type("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=9),
-            of_type("NO_OP_RECORD"),
-            of_type("REGISTER_BROKER_RECORD", brokerId=2, fenced=True),
-            of_type("REGISTER_BROKER_RECORD", brokerId=10, fenced=True),
-            of_type("REGISTER_BROKER_RECORD", brokerId=3),
-            of_type("UNREGISTER_BROKER_RECORD", brokerId=3),
-            of_type("UNFENCE_BROKER_RECORD", id=2),
-            of_type(
-                "BROKER_REGISTRATION_CHANGE_RECORD",
-                3,
-                brokerId=10,
-                fenced=-1,
-                inControlledShutdown=1,
-            ),
-            _topic(),
-            _partition(replicas=[1, 2], isr=[1, 2], leader=1, eligibleLeaderReplicas=[2]),
-            StateRecord(
-                "PARTITION_CHANGE_RECORD",
-                2,
-                {"partitionId": 0, "topicId": TOPIC, "isr": [2], "leader": 2},
-            ),
-            of_type("CLEAR_ELR_RECORD", topicName="a"),
-            _topic("b", "b" * 22),
-            _config("retention.ms", "1", "b"),
-            _config("retention.ms", "1"),
-            _config("cleanup.policy", "compact"),
-            _config("cleanup.policy", None),
-            of_type("REMOVE_TOPIC_RECORD", topicId="b" * 22),
-            of_type("PRODUCER_IDS_RECORD", nextProducerId=1000),
-            of_type("PRODUCER_IDS_RECORD", nextProducerId=2000),
-        ]
-    )
-    assert state.level == 9
-    kinds = [record.type.removesuffix("_RECORD") for record in state.records()]
-    assert kinds == [
-        *("FEATURE_LEVEL", "FEATURE_LEVEL", "REGISTER_BROKER", "REGISTER_BROKER", "TOPIC"),
-        *("PARTITION", "CONFIG", "PRODUCER_IDS", "USER_SCRAM_CREDENTIAL", "ZK_MIGRATION_STATE"),
+    entity = [{"entityType": "user", "entityName": None}, {"entityType": "ip", "entityName": "a"}]
+    quota = of_type("CLIENT_QUOTA_RECORD", entity=entity)
+    records = [
+        of_type("ZK_MIGRATION_STATE_RECORD", zkMigrationState=0),
+        scram,
+        quota,
+        Record(quota.type, 0, {**quota.data, "entity": [*reversed(entity)], "remove": True}),
+        of_type("FEATURE_LEVEL_RECORD", name="group.version", featureLevel=1),
+        of_type("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=8),
+        of_type("FEATURE_LEVEL_RECORD", name="metadata.version", featureLevel=level),
+        of_type("NO_OP_RECORD"),
+        of_type("REGISTER_BROKER_RECORD", brokerId=2, fenced=True),
+        of_type("REGISTER_BROKER_RECORD", brokerId=10, fenced=True),
+        of_type("REGISTER_BROKER_RECORD", brokerId=3),
+        of_type("UNREGISTER_BROKER_RECORD", brokerId=3),
+        of_type("UNFENCE_BROKER_RECORD", id=2),
+        of_type(
+            "BROKER_REGISTRATION_CHANGE_RECORD",
+            3,
+            brokerId=10,
+            fenced=-1,
+            inControlledShutdown=1,
+        ),
+        _topic(),
+        _partition(replicas=[1, 2], isr=[1, 2], leader=1, eligibleLeaderReplicas=[2]),
+        Record(
+            "PARTITION_CHANGE_RECORD",
+            2,
+            {"partitionId": 0, "topicId": TOPIC, "isr": [2], "leader": 2},
+        ),
+        of_type("CLEAR_ELR_RECORD", topicName="a"),
+        _topic("b", "b" * 22),
+        _config("retention.ms", "1", "b"),
+        _config("retention.ms", "1"),
+        _config("cleanup.policy", "compact"),
+        _config("cleanup.policy", None),
+        of_type("REMOVE_TOPIC_RECORD", topicId="b" * 22),
+        of_type("PRODUCER_IDS_RECORD", nextProducerId=1000),
+        of_type("PRODUCER_IDS_RECORD", nextProducerId=2000),
     ]
-    first, *_ = state.records()
-    assert first.data["name"] == "metadata.version"
-    broker = state.get("REGISTER_BROKER_RECORD", 2)
-    assert broker is not None
-    assert not broker.data["fenced"]
-    changed = state.get("REGISTER_BROKER_RECORD", 10)
-    assert changed is not None
-    assert (changed.data["fenced"], changed.data["inControlledShutdown"]) == (False, True)
-    partition = state.partition(TOPIC, 0)
-    assert partition is not None
-    assert "eligibleLeaderReplicas" not in partition.data
-    found = {name: partition.data[name] for name in ("isr", "leader", "leaderEpoch")}
-    assert found == {"isr": [2], "leader": 2, "leaderEpoch": 1}
-    assert partition.data["partitionEpoch"] == 1
-    assert state_of(state.records()) == state
+    state = apply_all(EMPTY, enumerate(records))
+    assert state.level == level
+    found = at_level(state)
+    assert [str(loss) for loss in found.losses] == (
+        ["USER_SCRAM_CREDENTIAL_RECORD (1)"] if level < 11 else []
+    )
+    kinds = [record.type.removesuffix("_RECORD") for record in found.records]
+    assert kinds == [
+        *("FEATURE_LEVEL", "FEATURE_LEVEL", "ZK_MIGRATION_STATE", "REGISTER_BROKER"),
+        *("REGISTER_BROKER", "TOPIC", "PARTITION", "CONFIG", "PRODUCER_IDS"),
+        *(["USER_SCRAM_CREDENTIAL"] if level >= 11 else []),
+    ]
+    assert found.records[0].data["name"] == "metadata.version"
+    assert not state.brokers[2].fenced
+    changed = state.brokers[10]
+    assert (changed.fenced, changed.in_controlled_shutdown) == (False, True)
+    partition = state.partitions[TOPIC, 0]
+    assert (partition.isr, partition.leader, partition.leader_epoch) == ((2,), 2, 1)
+    assert (partition.elr, partition.partition_epoch) == ((), 2)
+    assert rewritten(state, found.records) == (
+        state if level >= 11 else state._replace(others=EMPTY.others)
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,21 +236,10 @@ def test_a_state_is_what_is_left_of_its_records() -> None:
         of_type("BROKER_REGISTRATION_CHANGE_RECORD", brokerId=1),
     ],
 )
-def test_a_record_that_does_not_fit_changes_nothing(record: StateRecord) -> None:
+def test_a_record_that_does_not_fit(record: Record) -> None:
     """One about what does not exist is an error in one line."""
-    state = MetadataState()
-    with pytest.raises(InvalidStateError, match=r"which (does not exist|is not registered)"):
-        state.apply(record)
-    assert state == MetadataState()
-
-
-def test_a_copy_is_independent() -> None:
-    """It keeps what it had."""
-    state = state_of([of_type("REGISTER_BROKER_RECORD", brokerId=1)])
-    copy = state.copy()
-    state.apply(of_type("UNREGISTER_BROKER_RECORD", brokerId=1))
-    assert copy.get("REGISTER_BROKER_RECORD", 1) is not None
-    assert state.get("REGISTER_BROKER_RECORD", 1) is None
+    with pytest.raises(MisfitRecordError, match=f"^{record.type} at offset 7 does not fit .*$"):
+        apply(EMPTY, 7, record)
 
 
 def test_a_snapshot_is_read_back_here_and_by_the_monitor() -> None:
@@ -264,7 +257,9 @@ def test_a_snapshot_is_read_back_here_and_by_the_monitor() -> None:
         )
     ]
     assert all(isinstance(chunk, SnapshotChunk) for chunk in chunks)
-    assert sum(len(chunk.records) for chunk in chunks if isinstance(chunk, SnapshotChunk)) == 1001
+    assert sum(len(chunk.records) for chunk in chunks if isinstance(chunk, SnapshotChunk)) == (
+        BATCH_RECORDS + 1
+    )
     assert "USER_SCRAM_CREDENTIAL_RECORD" in REDACTED_RECORD_TYPES
     assert read_snapshot(snapshot_bytes([], 0, 0)).records == ()
 

@@ -25,12 +25,11 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     UpdateFeatures,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.levels import StateRecord, records_at
 from featurewatch.reference.kraft.machines.log import Log
+from featurewatch.reference.kraft.machines.metadata.records import Record, record_bytes
+from featurewatch.reference.kraft.machines.metadata.snapshots import at_level, read_snapshot
 from featurewatch.reference.kraft.machines.protocol import Propose, Send, SnapshotTaken
-from featurewatch.reference.kraft.machines.records import record_bytes
 from featurewatch.reference.kraft.machines.requests import EndQuorumEpoch
-from featurewatch.reference.kraft.machines.snapshots import read_snapshot
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.reference.kraft.wire.controller_messages import (
     controller_request_of,
@@ -56,7 +55,7 @@ KIP: Final = Form.KIP_778
 pytestmark = pytest.mark.form("document")
 
 
-def _at(level: int) -> StateRecord:
+def _at(level: int) -> Record:
     return of_type("FEATURE_LEVEL_RECORD", name=LEVEL, featureLevel=level)
 
 
@@ -76,7 +75,7 @@ def _force(system: System, level: int) -> None:
     active.to_voter(Propose(-1, (record_bytes(_at(level)),)))
 
 
-def _content(data: bytes) -> tuple[StateRecord, ...]:
+def _content(data: bytes) -> tuple[Record, ...]:
     return read_snapshot(data).records
 
 
@@ -188,7 +187,6 @@ def test_a_downgrade_in_its_order() -> None:
     system = _two_hosts(17)
     _create_topic(system, 11, 12)
     system.trace.clear()
-    system.trims = False
     assert system.update(10, SAFE) not in (0, INVALID_UPDATE_VERSION)
     system.run(limit_ms=200)
     assert _sequence(system.trace) == []
@@ -237,7 +235,7 @@ def test_a_preview_log_gets_level_1_and_keeps_what_it_has() -> None:
     image = host.brokers.image
     assert image is not None
     assert image.level == 1
-    written = records_at(image.state.records(), 1)
+    written = at_level(image.state)
     assert written.losses == ()
     assert [record.version for record in written.records] == [0] * len(written.records)
     assert {"old"} == {it.data["name"] for it in written.records if it.type == "TOPIC_RECORD"}
@@ -331,9 +329,9 @@ def test_brokers_renegotiate_and_close_connections_at_a_new_level() -> None:
     assert first.brokers.connections.usable_with(12)["Fetch"].maximum == 15
 
 
-def _snapshots(system: System) -> dict[str, dict[tuple[int, int], list[StateRecord]]]:
+def _snapshots(system: System) -> dict[str, dict[tuple[int, int], list[Record]]]:
     """The snapshots by node and by (offset, level), without their order of records."""
-    found: dict[str, dict[tuple[int, int], list[StateRecord]]] = {}
+    found: dict[str, dict[tuple[int, int], list[Record]]] = {}
     for node, effect in system.trace:
         if isinstance(effect, SnapshotTaken | SnapshotMade):
             records = _content(effect.data)
@@ -356,7 +354,6 @@ def test_snapshots_at_a_change_of_the_level(before: int, after: int, kind: int) 
     _create_topic(system, 12, 11)
     system.run(limit_ms=500)
     system.trace.clear()
-    system.trims = False
     active = system.active
     assert active is not None
     change = active.voter.log.end
@@ -374,12 +371,10 @@ def test_snapshots_at_a_change_of_the_level(before: int, after: int, kind: int) 
     for host in system.hosts:
         image = host.brokers.image
         assert image is not None
-        kept = [it for it in image.state.records() if "BROKER" not in it.type]
-        assert kept == [it for it in _sorted(lower, image.state.records()) if it in kept]
-
-
-def _sorted(records: Sequence[StateRecord], order: Sequence[StateRecord]) -> list[StateRecord]:
-    return [record for record in order if record in records]
+        kept = [it for it in at_level(image.state).records if "BROKER" not in it.type]
+        assert [it for it in kept if it.type != "ZK_MIGRATION_STATE_RECORD"] == [
+            it for it in kept if it in lower
+        ]
 
 
 def test_components_see_one_image_for_each_level() -> None:
@@ -392,26 +387,32 @@ def test_components_see_one_image_for_each_level() -> None:
 
 
 def test_a_late_broker_loads_a_snapshot_of_the_lower_level() -> None:
-    """A lossy downgrade deletes the log before it: nothing of the higher level is left (M-32)."""
+    """A lossy downgrade deletes the log before it a while later: nothing of the higher level is
+    left (M-32). By then brokers that follow the log have the change as a record."""
     system = _two_hosts(17)
     _create_topic(system, 11, 12)
     assert system.update(10, UNSAFE) == 0
     system.run(lambda: system.settled(10))
     active = system.active
     assert active is not None
+    assert active.voter.log.start.offset == 0
+    system.run(limit_ms=active.metadata.settings.lowered_log_ms + 1_000)
     assert active.voter.log.start.offset > 0
+    for host in system.hosts:
+        assert host.levels == [17, 10]
+        assert len(host.of(SnapshotMade)) == 3  # of the first level, and before and after
     late = system.add_host(broker(13, KIP, ranges=ranges(1, 10), release="3.5"))
     system.run(lambda: late.state(13) is BrokerState.RUNNING)
     assert late.levels == [10]
     assert late.brokers.image is not None
     assert late.brokers.image.faults == 0
-    assert late.brokers.image.state.get("TOPIC_RECORD", _topic_id(system.hosts[0])) is not None
+    assert _topic_id(system.hosts[0]) in late.brokers.image.state.topics
 
 
 def _topic_id(host: Host) -> str:
     image = host.brokers.image
     assert image is not None
-    return next(str(it.data["topicId"]) for it in image.state.of_type("TOPIC_RECORD"))
+    return next(iter(image.state.topics))
 
 
 def test_brokers_survive_their_controllers() -> None:
@@ -484,6 +485,4 @@ def test_settings_and_other_records_reach_the_brokers() -> None:
     system.run(limit_ms=500)
     image = system.hosts[1].brokers.image
     assert image is not None
-    config = image.state.get("CONFIG_RECORD", 2, "t", "retention.ms")
-    assert config is not None
-    assert config.data["value"] == "77"
+    assert image.state.setting(2, "t", "retention.ms") == "77"

@@ -543,6 +543,23 @@ def test_a_snapshot_of_what_is_committed() -> None:
     assert answer.snapshot == (2, 1)
 
 
+def test_the_newest_snapshot_trims_the_log_later() -> None:
+    """It is given again; once the log begins there, no more."""
+    driven = in_state(State.LEADER)
+    driven.receive(Propose(1, (b"a",)))
+    driven.ask(fetch(1, 1, 2, 1))
+    at = OffsetAndEpoch(2, 1)
+    found: list[object] = []
+    for trims in (False, False, True, True):
+        driven.receive(SnapshotTaken(at, snapshot_of(at), trims=trims))
+        found += driven.of_kind(WriteSnapshot)
+    assert found == [
+        WriteSnapshot(at, snapshot_of(at), False),
+        WriteSnapshot(at, snapshot_of(at), True),
+    ]
+    assert driven.voter.log.start == at
+
+
 def test_describing_the_quorum() -> None:
     """The leader tells how far each replica is."""
     driven = in_state(State.LEADER)

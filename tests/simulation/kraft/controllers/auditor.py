@@ -23,7 +23,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     UpdateFeatures,
     UpdateFeaturesResponse,
 )
-from featurewatch.reference.kraft.machines.controller.state import NO_LEADER, MetadataState
+from featurewatch.reference.kraft.machines.metadata.state import NO_LEADER, MetadataState
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.decoder import RecordDecoder
 from featurewatch.streams.kraft.records.selection import ALL_RECORDS

@@ -4,10 +4,12 @@ replacement, and a seed at which it was noticed, which is tried first."""
 from collections.abc import Callable
 from typing import Any
 
-from featurewatch.reference.kraft.machines.controller import nodes, partitions, snapshots
+from featurewatch.reference.kraft.machines.controller import nodes, partitions
 from featurewatch.reference.kraft.machines.controller.committed import Committed
 from featurewatch.reference.kraft.machines.controller.controller import MetadataController
 from featurewatch.reference.kraft.machines.controller.protocol import Proposed
+from featurewatch.reference.kraft.machines.metadata import snapshots
+from featurewatch.reference.kraft.machines.metadata.state_records import state_records
 from featurewatch.reference.kraft.machines.protocol import Propose
 from featurewatch.reference.kraft.machines.voter import Voter
 
@@ -15,7 +17,7 @@ _ON_PROPOSED = MetadataController._on_proposed
 _ON_PROPOSE = Voter._on_propose
 _DROP = MetadataController._drop
 _ACTIVATE = MetadataController._activate
-_RECORDS = snapshots.state_records
+_RECORDS = state_records
 _FENCE = nodes.fence
 
 
@@ -55,9 +57,9 @@ def _activates_early(self: MetadataController) -> None:
     _ACTIVATE(self)
 
 
-def _without_producer_ids(state: Any, release: str) -> Any:
+def _without_producer_ids(state: Any) -> Any:
     """A snapshot that forgets which producer ids were given."""
-    return (one for one in _RECORDS(state, release) if one.type != "PRODUCER_IDS_RECORD")
+    return (one for one in _RECORDS(state) if one.type != "PRODUCER_IDS_RECORD")
 
 
 def _fences_alone(work: Any, broker: Any) -> None:
@@ -82,7 +84,7 @@ def _answers_when_lost(self: MetadataController) -> None:
     _DROP(self)
 
 
-def _unchanged(state: Any, _: str) -> Any:
+def _unchanged(state: Any, _: Any) -> Any:
     """The state as it was, whatever the level cannot say."""
     return state
 

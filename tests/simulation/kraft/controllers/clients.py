@@ -21,15 +21,13 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     CreateTopics,
     DeleteTopics,
     DeleteTopicState,
-    Feature,
     FeatureUpdate,
-    Listener,
     ReassignablePartition,
     ReassignableTopic,
     UnregisterBroker,
     UpdateFeatures,
 )
-from featurewatch.reference.kraft.machines.controller.state import MetadataState
+from featurewatch.reference.kraft.machines.metadata.state import Feature, Listener, MetadataState
 from tests.reference.kraft.machines.controller.driven import uuid
 from tests.simulation.kraft.process import CLUSTER
 

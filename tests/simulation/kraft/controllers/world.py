@@ -25,11 +25,14 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRequest,
     ControllerResponse,
-    Feature,
-    Listener,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.controller.state import EMPTY, MetadataState
+from featurewatch.reference.kraft.machines.metadata.state import (
+    EMPTY,
+    Feature,
+    Listener,
+    MetadataState,
+)
 from featurewatch.reference.kraft.machines.protocol import (
     BecameLeader,
     Committed,

@@ -26,7 +26,13 @@ NodeId = Annotated[
 @command()
 def up(
     nodes: Annotated[
-        int | None, Option(metavar="COUNT", help="Number of nodes.", min=1, default="3")
+        int | None,
+        Option(
+            metavar="COUNT",
+            help="Number of nodes; 0 for --reference-controllers without Java.",
+            min=0,
+            default="3",
+        ),
     ] = None,
     release: Annotated[
         str | None,

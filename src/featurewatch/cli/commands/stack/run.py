@@ -117,7 +117,8 @@ def _describe_status(answer: dict[str, Any]) -> str:
     lines = [f"directory   {answer['directory']}"]
     if answer["nodes"]:
         lines.append(f"cluster     {answer['cluster_id']}")
-        lines.append(f"bootstrap   {answer['bootstrap_servers']}")
+        if answer["bootstrap_servers"]:
+            lines.append(f"bootstrap   {answer['bootstrap_servers']}")
     if answer["controllers"]:
         lines.append(f"controllers {answer['controllers']}")
     if answer["light_brokers"]:

@@ -131,7 +131,8 @@ class StackOptions:
         if self.releases is not None:
             releases = [release.strip() for release in self.releases.split(",")]
         else:
-            releases = [self.release or NEWEST_TESTED] * (self.nodes or 3)
+            count = 3 if self.nodes is None else self.nodes
+            releases = [self.release or NEWEST_TESTED] * count
         light = self.light_brokers or 0
         # Heartbeats of light brokers go out at about 2,000 a second: more need longer sessions.
         session_ms = max(6_000, 10 * light)
@@ -139,7 +140,12 @@ class StackOptions:
         ours, kafkas = self._controllers()
         if ours:
             version = self.metadata_version
-            spec = under_reference(releases, ours, kafkas, version, properties)
+            newest = self.release or NEWEST_TESTED
+            spec = under_reference(
+                releases, ours, kafkas, version, properties, without_brokers=newest
+            )
+        elif not releases:
+            raise UsageError("--nodes 0 leaves out brokers: add --reference-controllers 3")
         else:
             spec = combined(releases, self.metadata_version, properties)
         return StackFile(spec, light_brokers=light)

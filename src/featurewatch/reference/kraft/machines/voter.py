@@ -155,8 +155,10 @@ class Voter(ServingReplica):
         self.emit(Proposed(propose.token, last, self.log.end))
 
     def _on_snapshot_taken(self, snapshot: OffsetAndEpoch, data: bytes, *, trims: bool) -> None:
-        is_old = snapshot <= max((self.log.newest_snapshot or self.log.start), self.log.start)
-        if is_old or snapshot.offset > self.log.high_watermark:
+        newest = max((self.log.newest_snapshot or self.log.start), self.log.start)
+        # The newest one may be given again to delete the log before it.
+        is_old = snapshot < newest or (snapshot == newest and not trims)
+        if is_old or snapshot == self.log.start or snapshot.offset > self.log.high_watermark:
             self._log(f"no snapshot at {snapshot}: not committed, or not the newest")
             return
         self.log.add_snapshot(snapshot, data, trims=trims)

@@ -12,8 +12,8 @@ from featurewatch.kafka.node_errors import NodeError
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRequest,
     ControllerResponse,
-    Feature,
 )
+from featurewatch.reference.kraft.machines.metadata.state import Feature
 from featurewatch.reference.kraft.machines.replicas import Endpoint
 from featurewatch.reference.kraft.machines.requests import (
     UNSUPPORTED_VERSION,

@@ -28,7 +28,6 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     ApiDialect,
     Versions,
 )
-from featurewatch.reference.zookeeper.wire.messages.from_controller import update_metadata_start
 
 _START: Final = struct.Struct(">hhi")
 _LENGTH: Final = struct.Struct(">i")
@@ -130,6 +129,11 @@ def max_items(key: int) -> int:
 def request_class(api_dialect: ApiDialect, key: int, version: int) -> Any:
     """The message class of a request that ``api_dialect`` offers."""
     if key == UPDATE_METADATA and api_dialect.controls_topics:
+        # Late, because controllers of KRaft need nothing of it.
+        from featurewatch.reference.zookeeper.wire.messages.from_controller import (
+            update_metadata_start,
+        )
+
         return update_metadata_start(version)
     return message_class(f"{_api_name(api_dialect, key, version)}Request", version)
 

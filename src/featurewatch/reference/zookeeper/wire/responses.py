@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from featurewatch.kafka.messages import (
     StruckUpdateMetadataResponseV6,
@@ -10,7 +10,6 @@ from featurewatch.kafka.messages import (
     message_class,
     response_class,
 )
-from featurewatch.reference.zookeeper.machines.encoding import Endpoint
 from featurewatch.reference.zookeeper.machines.requests import (
     ErrorCode,
     FeaturesResponse,
@@ -23,6 +22,9 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     Versions,
 )
 from featurewatch.reference.zookeeper.wire.frames import WireRequest
+
+if TYPE_CHECKING:
+    from featurewatch.reference.zookeeper.machines.encoding import Endpoint
 
 FEATURES_SINCE: Final = 3
 """The first version of ApiVersions with features."""
@@ -39,7 +41,7 @@ class ClusterView:
 
     cluster_id: str | None = None
     controller_id: int = -1
-    brokers: Mapping[int, Endpoint] = field(default_factory=dict)
+    brokers: "Mapping[int, Endpoint]" = field(default_factory=dict)
 
 
 def api_versions(

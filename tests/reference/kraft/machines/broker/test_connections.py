@@ -27,7 +27,7 @@ from featurewatch.reference.kraft.machines.broker.connections import (
 )
 from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.levels import level_rules
+from featurewatch.reference.kraft.machines.metadata.levels import level_rules
 from featurewatch.streams.types import SupportedRange
 
 NOW_MS: Final = 1_000_000

@@ -30,17 +30,15 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     SnapshotTaken,
     Tick,
 )
-from featurewatch.reference.kraft.machines.controller.records import Record, records_of
 from featurewatch.reference.kraft.machines.controller.requests import (
     BrokerHeartbeat,
     BrokerRegistration,
     CreatableReplicaAssignment,
     CreatableTopic,
     CreateTopics,
-    Feature,
-    Listener,
 )
-from featurewatch.reference.kraft.machines.controller.state import Partition
+from featurewatch.reference.kraft.machines.metadata.records import Record, record_bytes, records_of
+from featurewatch.reference.kraft.machines.metadata.state import Feature, Listener, Partition
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 CLUSTER = "cluster-of-a-test-0000"
@@ -111,9 +109,9 @@ class Driven:
         change = {"version": 0, "leaderId": 1, "voters": [], "grantingVoters": []}
         self.log.append(control_batch(self.end, self.epoch, self.now_ms, [(LEADER_CHANGE, change)]))
 
-    def add(self, *records: Record) -> None:
-        """Appends and commits records of another leader."""
-        values = [one.value for one in records]
+    def add(self, *records: Record | bytes) -> None:
+        """Appends and commits records of another leader, some of them as bytes."""
+        values = [one if isinstance(one, bytes) else record_bytes(one) for one in records]
         self.log.append(data_batch(self.end, self.epoch, self.now_ms, values))
         self.commit()
 

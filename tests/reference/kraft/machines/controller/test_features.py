@@ -1,5 +1,6 @@
 """Levels are changed: as released, and as KIP-778 is written."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,16 +13,16 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     SnapshotLoaded,
     SnapshotTaken,
 )
-from featurewatch.reference.kraft.machines.controller.records import Record, record, records_of
 from featurewatch.reference.kraft.machines.controller.requests import (
-    Feature,
     FeatureUpdate,
     UpdatableFeatureResult,
     UpdateFeatures,
     UpdateFeaturesResponse,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.controller.state import MIGRATING
+from featurewatch.reference.kraft.machines.metadata.levels import MIGRATING
+from featurewatch.reference.kraft.machines.metadata.records import Record, record, records_of
+from featurewatch.reference.kraft.machines.metadata.state import Feature
 from featurewatch.streams.types import FeatureName, OffsetAndEpoch, SupportedRanges
 from tests.reference.kraft.machines.controller.driven import (
     Driven,
@@ -196,8 +197,28 @@ def test_snapshots_around_a_change() -> None:
     old, new = content(before), content(after)
     assert (old[0].data["featureLevel"], new[0].data["featureLevel"]) == (19, 17)
     assert old[1:] == new[1:], "a lossless downgrade changes nothing else"
-    assert (before.trims, after.trims) == (False, True)
+    assert (before.trims, after.trims) == (False, False)
+    driven.wait(driven.settings.lowered_log_ms - 100)
     assert len(driven.snapshots) == 2
+    driven.wait(200)
+    assert driven.snapshots[2:] == [replace(after, trims=True)]
+    driven.wait(driven.settings.lowered_log_ms)
+    assert len(driven.snapshots) == 3
+
+
+@pytest.mark.form("document")
+def test_the_log_before_a_lowered_level_is_deleted_in_time() -> None:
+    """Up to the newest snapshot, whatever levels follow; a raise alone deletes nothing (M-54)."""
+    driven = kip(level=19)
+    assert update(driven, 17, SAFE - 1).results[0].error_code == 0
+    driven.wait(driven.settings.lowered_log_ms - 100)
+    assert update(driven, 19, UP - 1).results[0].error_code == 0
+    newest = driven.snapshots[-1]
+    driven.wait(200)
+    assert driven.snapshots[-1] == replace(newest, trims=True)
+    assert update(driven, 20, UP - 1).results[0].error_code == 0
+    driven.wait(2 * driven.settings.lowered_log_ms)
+    assert not driven.snapshots[-1].trims
 
 
 @pytest.mark.form("document")

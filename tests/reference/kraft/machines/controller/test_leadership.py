@@ -14,7 +14,6 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     Tick,
     WriteLog,
 )
-from featurewatch.reference.kraft.machines.controller.records import Record, record, records_of
 from featurewatch.reference.kraft.machines.controller.requests import (
     AllocateProducerIds,
     AlterConfigsResource,
@@ -40,7 +39,8 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     UnregisterController,
     UpdateFeatures,
 )
-from featurewatch.reference.kraft.machines.controller.state import EMPTY
+from featurewatch.reference.kraft.machines.metadata.records import Record, record, records_of
+from featurewatch.reference.kraft.machines.metadata.state import EMPTY
 from tests.reference.kraft.machines.controller.driven import (
     CLUSTER,
     RANGES,
@@ -267,20 +267,20 @@ def test_a_log_without_a_level() -> None:
         (b"\x01\x00\x63\x00", "version 99 of REGISTER_BROKER_RECORD is not known"),
         (b"\x02\x0c\x00\x00", "frame version 2 is not known"),
         (b"\x01\x0c\x00\x11meta", "it is cut off"),
-        (record("REMOVE_TOPIC_RECORD", topicId=uuid(1)).value, "does not fit the state"),
+        (record("REMOVE_TOPIC_RECORD", topicId=uuid(1)), "does not fit the state"),
         (
-            record("BROKER_REGISTRATION_CHANGE_RECORD", brokerId=1, brokerEpoch=7, fenced=1).value,
+            record("BROKER_REGISTRATION_CHANGE_RECORD", brokerId=1, brokerEpoch=7, fenced=1),
             "does not fit the state",
         ),
-        (record("END_TRANSACTION_RECORD").value, "ends that did not begin"),
+        (record("END_TRANSACTION_RECORD"), "ends that did not begin"),
     ],
 )
-def test_an_unreadable_record(value: bytes, reason: str) -> None:
+def test_an_unreadable_record(value: Record | bytes, reason: str) -> None:
     """A controller that cannot read a committed record keeps its state, and does not lead."""
     driven = led()
     state = driven.controller.committed
     driven.lose()
-    driven.add(Record("", 0, {}, value))
+    driven.add(value)
     driven.add(record("PRODUCER_IDS_RECORD", brokerId=1, brokerEpoch=1, nextProducerId=5))
     assert driven.controller.committed == state
     assert driven.controller.position == driven.end

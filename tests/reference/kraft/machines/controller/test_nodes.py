@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from featurewatch.reference.kraft.machines.controller.protocol import Register
-from featurewatch.reference.kraft.machines.controller.records import record
 from featurewatch.reference.kraft.machines.controller.requests import (
     BrokerHeartbeat,
     BrokerHeartbeatResponse,
     BrokerRegistrationResponse,
-    Feature,
     FeatureUpdate,
     PlainResponse,
     UnregisterBroker,
     UnregisterController,
     UpdateFeatures,
 )
+from featurewatch.reference.kraft.machines.metadata.records import record, record_bytes
+from featurewatch.reference.kraft.machines.metadata.state import Feature
 from featurewatch.streams.types import FeatureName, SupportedRanges
 from tests.reference.kraft.machines.controller.driven import (
     RANGES,
@@ -167,7 +167,7 @@ def test_sessions(level: int, record_type: int) -> None:
         driven.wait(1_000)
         driven.heartbeat(2)
     assert fenced(driven) == {1: True, 2: False}
-    assert driven.records[-1].value[1] == record_type
+    assert record_bytes(driven.records[-1])[1] == record_type
     assert [driven.partition(topic, at).leader for at in (0, 1)] == [2, 2]
     assert [driven.partition(topic, at).isr for at in (0, 1)] == [(2,), (2,)]
     driven.heartbeat(1)

@@ -18,10 +18,10 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     DirectoryTopic,
     ElectLeaders,
     ElectLeadersTopic,
-    Feature,
     IncrementalAlterConfigs,
     UnregisterBroker,
 )
+from featurewatch.reference.kraft.machines.metadata.state import Feature
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 from tests.reference.kraft.machines.controller.driven import Driven, led, uuid
 

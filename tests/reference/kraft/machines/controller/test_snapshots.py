@@ -8,18 +8,19 @@ import pytest
 
 from featurewatch.reference.kraft.machines.batches import data_batch, read_batches
 from featurewatch.reference.kraft.machines.controller.protocol import SnapshotLoaded
-from featurewatch.reference.kraft.machines.controller.records import (
+from featurewatch.reference.kraft.machines.metadata.records import (
     read_record,
     record,
+    record_bytes,
     records_of,
 )
-from featurewatch.reference.kraft.machines.controller.replay import apply_all
-from featurewatch.reference.kraft.machines.controller.snapshots import (
+from featurewatch.reference.kraft.machines.metadata.replay import apply_all
+from featurewatch.reference.kraft.machines.metadata.snapshots import (
+    at_level,
     load_snapshot,
-    state_records,
-    write_snapshot,
+    snapshot_bytes,
 )
-from featurewatch.reference.kraft.machines.controller.state import EMPTY, MetadataState
+from featurewatch.reference.kraft.machines.metadata.state import EMPTY, MetadataState
 from featurewatch.reference.kraft.machines.replicas import (
     Endpoint,
     ReplicaKey,
@@ -69,10 +70,14 @@ def _value(field: Field, version: int) -> Any:
 def test_records(schema: RecordSchema, version: int) -> None:
     """The product's decoder reads what is written here, and so does this one."""
     data = sample(schema.fields, version)
-    written = record(schema.type, version, **data)
-    batch = data_batch(5, 1, 0, [written.value])
+    made = record(schema.type, version, **data)
+    batch = data_batch(5, 1, 0, [record_bytes(made)])
     ((offset, read),) = records_of(batch)
-    assert (offset, read.type, read.version, read.value) == (5, *written[:2], written.value)
+    assert (offset, read.type, read.version, record_bytes(read)) == (
+        5,
+        *made[:2],
+        record_bytes(made),
+    )
     (scanned,) = scan_batches(batch.data).batches
     (found,) = RecordDecoder(ALL_RECORDS).decode(scanned).records
     shown = REDACTED_RECORD_TYPES.get(schema.type, tuple(data))
@@ -85,9 +90,9 @@ def test_records(schema: RecordSchema, version: int) -> None:
 )
 def test_records_at_their_defaults(schema: RecordSchema, version: int) -> None:
     """Fields that are not given have their default, which is read again."""
-    written = record(schema.type, version)
-    assert read_record(written.value, 0).value == written.value
-    assert not any(field.tagged and field.name in written.data for field in schema.fields)
+    made = record(schema.type, version)
+    assert record_bytes(read_record(record_bytes(made))) == record_bytes(made)
+    assert not any(field.tagged and field.name in made.data for field in schema.fields)
 
 
 def test_a_field_that_a_version_lacks() -> None:
@@ -107,6 +112,11 @@ EXTRA = [
     record("CONFIG_RECORD", resourceType=2, resourceName="a", name="x", value="1"),
     record("PRODUCER_IDS_RECORD", brokerId=1, brokerEpoch=5, nextProducerId=7_000),
 ]
+
+
+def written(state: MetadataState, voters: VoterSet | None = None) -> bytes:
+    """The snapshot of a state."""
+    return snapshot_bytes(at_level(state).records, 1, 5, voters)
 
 
 def full(**settings: Any) -> Driven:
@@ -134,7 +144,7 @@ def test_a_snapshot_is_the_state(level: int) -> None:
     driven = full(level=level)
     state = driven.controller.committed
     at = OffsetAndEpoch(state.offset, 1)
-    data = write_snapshot(at, state, "4.3", 5)
+    data = written(state)
     assert without_offsets(load_snapshot(at, data)) == without_offsets(_without(state, level))
     other = full(level=level)
     other.receive(SnapshotLoaded(at, data))
@@ -154,9 +164,7 @@ def _without(state: MetadataState, level: int) -> MetadataState:
 def test_the_order_of_a_snapshot() -> None:
     """The level comes first; the rest is in the order of Kafka's image."""
     driven = full(level=30)
-    batches = read_batches(
-        write_snapshot(OffsetAndEpoch(9, 1), driven.controller.committed, "4.3", 5)
-    )
+    batches = read_batches(written(driven.controller.committed))
     assert (batches[0].is_control, batches[-1].is_control) == (True, True)
     found = [one for batch in batches[1:-1] for _, one in records_of(batch)]
     assert [one.type for one in found] == [
@@ -180,11 +188,7 @@ def test_voters_in_a_snapshot() -> None:
     """They are in it from kraft.version 1 on (KIP-853)."""
     voters = VoterSet.of([VoterNode(ReplicaKey(1, UUID(int=5)), (Endpoint("C", "localhost", 9),))])
     driven = Driven()
-    driven.receive(
-        SnapshotLoaded(
-            OffsetAndEpoch(9, 1), write_snapshot(OffsetAndEpoch(9, 1), EMPTY, "4.3", 5, voters)
-        )
-    )
+    driven.receive(SnapshotLoaded(OffsetAndEpoch(9, 1), written(EMPTY, voters)))
     assert driven.controller._committed.kraft_version == 1
     assert driven.controller._committed._voters == voters
 
@@ -196,7 +200,7 @@ def test_large_snapshots() -> None:
         enumerate(record("TOPIC_RECORD", name=f"t{at}", topicId=uuid(at)) for at in range(2_500)),
     )
     at = OffsetAndEpoch(state.offset, 1)
-    data = write_snapshot(at, state, "4.3", 5)
+    data = written(state)
     assert len(read_batches(data)) == 5
     assert load_snapshot(at, data) == state
 
@@ -240,7 +244,7 @@ def test_removed_records() -> None:
     records = [*EXTRA[:4], *removals, *removals]
     state = apply_all(EMPTY, enumerate(records))
     assert not state.others
-    assert [*state_records(state, "4.3")] == []
+    assert at_level(state).records == ()
 
 
 def test_a_damaged_snapshot() -> None:
@@ -249,7 +253,7 @@ def test_a_damaged_snapshot() -> None:
     unknown = data_batch(0, 1, 0, [b"\x01\x7f\x00\x00"]).data
     for data in (
         b"nonsense" * 20,
-        write_snapshot(OffsetAndEpoch(9, 1), before, "4.3", 5)[:-5],
+        written(before)[:-5],
         unknown,
     ):
         driven = led()

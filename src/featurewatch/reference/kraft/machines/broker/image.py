@@ -1,23 +1,23 @@
-"""The metadata of a broker: the records of a snapshot, and the product's image of the cluster."""
+"""The metadata of a broker: the state, and the product's image of the cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from featurewatch.reference.kraft.machines.batches import Batch, control_records
-from featurewatch.reference.kraft.machines.levels import LevelRecords, StateRecord
-from featurewatch.reference.kraft.machines.metadata_state import (
-    InvalidStateError,
+from featurewatch.reference.kraft.machines.metadata.records import Record
+from featurewatch.reference.kraft.machines.metadata.replay import apply
+from featurewatch.reference.kraft.machines.metadata.snapshots import rewritten, state_of
+from featurewatch.reference.kraft.machines.metadata.state import (
+    EMPTY,
     MetadataState,
-    state_of,
+    MisfitRecordError,
 )
 from featurewatch.streams.events import CommitKind, LogCommit, SnapshotChunk
 from featurewatch.streams.kraft.records.selection import PUBLISHED_RECORD_TYPES
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.fold.fold import fold
 from featurewatch.tables.image.cluster import ClusterImage
-
-REGISTER_BROKER = "REGISTER_BROKER_RECORD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,18 @@ class Position:
 class BrokerImage:
     """The metadata at a position, as a broker publishes it to its components.
 
-    ``state`` must not be changed. ``faults`` is the number of records that could not be applied.
+    ``faults`` is the number of records that could not be applied.
     """
 
     position: Position
-    level: int | None
     cluster: ClusterImage
     state: MetadataState
     faults: int = 0
+
+    @property
+    def level(self) -> int | None:
+        """The finalized metadata.version; None if the log has none."""
+        return self.state.level
 
 
 class Metadata:
@@ -50,24 +54,23 @@ class Metadata:
         self._cluster_id = ClusterId(cluster_id)
         self._cluster = ClusterImage(self._cluster_id)
         self._controls: dict[str, dict[str, Any]] = {}
-        self.state = MetadataState()
+        self.state = EMPTY
         self.position = Position()
         self.faults = 0
 
     def image(self) -> BrokerImage:
         """The image of what is applied."""
-        state = self.state
-        return BrokerImage(self.position, state.level, self._cluster, state.copy(), self.faults)
+        return BrokerImage(self.position, self._cluster, self.state, self.faults)
 
-    def apply(self, first_offset: int, records: Sequence[StateRecord], end: Position) -> list[str]:
+    def apply(self, first_offset: int, records: Sequence[Record], end: Position) -> list[str]:
         """Applies consecutive records; returns what is wrong with those that do not fit."""
         faults: list[str] = []
         known: list[dict[str, Any]] = []
         for offset, record in enumerate(records, first_offset):
             try:
-                self.state.apply(record)
-            except InvalidStateError as error:
-                faults.append(f"offset {offset}: {error}")
+                self.state = apply(self.state, offset, record)
+            except MisfitRecordError as error:
+                faults.append(str(error))
             known.append(_json(record, offset))
         self._fold(first_offset, known, end)
         return faults
@@ -96,21 +99,29 @@ class Metadata:
                 seen_ms=end.append_ms,
             )
             self._cluster, _ = fold(self._cluster, commit)
-        self.position = end
+        self.skip(end)
 
     def skip(self, end: Position) -> None:
         """Passes over records without effect on the metadata, or that cannot be read."""
         self.position = end
+        self.state = self.state._replace(offset=end.offset)
 
-    def reload(self, records: Sequence[StateRecord], end: Position) -> None:
+    def load(self, records: Sequence[Record], end: Position) -> None:
         """Replaces the metadata by the records of a snapshot that ends at a position.
 
         The image that was there is loaded over, so that only real differences are changes.
 
         Raises:
-            InvalidStateError: if they do not fit each other; nothing is changed then.
+            MisfitRecordError: if they do not fit each other; nothing is changed then.
         """
-        self.state = state_of(records)
+        self._reload(state_of(records, end.offset), records, end)
+
+    def rewrite(self, records: Sequence[Record]) -> None:
+        """Replaces the metadata by its own records at its level (`rewritten`)."""
+        self._reload(rewritten(self.state, records), records, self.position)
+
+    def _reload(self, state: MetadataState, records: Sequence[Record], end: Position) -> None:
+        self.state = state
         json = [_json(record, number) for number, record in enumerate(records)]
         chunk = SnapshotChunk(
             cluster=self._cluster_id,
@@ -129,12 +140,8 @@ class Metadata:
         self._cluster, _ = fold(self._cluster, chunk)
         self.position = end
 
-    def at_level(self, level: int) -> LevelRecords:
-        """The records of a snapshot of what is applied, as a level holds them."""
-        return self.state.at_level(level)
 
-
-def _json(record: StateRecord, offset: int) -> dict[str, Any]:
+def _json(record: Record, offset: int) -> dict[str, Any]:
     return {
         "offset": offset,
         "type": record.type,

@@ -35,11 +35,11 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     BrokerRegistration,
     BrokerRegistrationResponse,
     ControllerResponse,
-    Feature,
     PlainResponse,
     UnregisterBroker,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
+from featurewatch.reference.kraft.machines.metadata.state import Feature
 
 NO_EPOCH: Final = -1
 NONE: Final = 0

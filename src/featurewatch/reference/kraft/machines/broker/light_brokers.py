@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from featurewatch.reference.kraft.machines.broker.connections import (
     ClientConnected,
@@ -24,7 +24,7 @@ from featurewatch.reference.kraft.machines.broker.connections import (
     PeerVersions,
     RetryPeers,
 )
-from featurewatch.reference.kraft.machines.broker.image import REGISTER_BROKER, BrokerImage
+from featurewatch.reference.kraft.machines.broker.image import BrokerImage
 from featurewatch.reference.kraft.machines.broker.lifecycle import Lifecycle
 from featurewatch.reference.kraft.machines.broker.loader import (
     ImagePublished,
@@ -51,7 +51,7 @@ from featurewatch.reference.kraft.machines.broker.protocol import (
 from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
 from featurewatch.reference.kraft.machines.broker.states import BrokerState
 from featurewatch.reference.kraft.machines.controller.requests import ControllerResponse
-from featurewatch.reference.kraft.machines.levels import StateRecord
+from featurewatch.reference.kraft.machines.metadata.state import Broker
 from featurewatch.reference.kraft.machines.protocol import AnswerReceived, Halt, Send
 
 IN_FLIGHT: Final = 256
@@ -155,7 +155,7 @@ class LightBrokers:
         self._random = random
         self._applied = Applied()
         self._lives: dict[int, Lifecycle] = {}
-        self._registrations: dict[int, StateRecord | None] = {}
+        self._registrations: dict[int, Broker | None] = {}
         self._level: int | None = None
         self._unsupported: LevelUnsupported | None = None
         self._due: list[tuple[int, int]] = []
@@ -286,26 +286,23 @@ class LightBrokers:
         is_new_level = image.level != self._level or self._unsupported is not None
         self._level, self._unsupported = image.level, None
         for broker_id in [*self._lives]:
-            record = image.state.get(REGISTER_BROKER, broker_id)
-            if is_new_level or record is not self._registrations.get(broker_id):
-                self._registrations[broker_id] = record
-                self._give(broker_id, Published(image.level, _registration(record)))
+            broker = image.state.brokers.get(broker_id)
+            if is_new_level or broker is not self._registrations.get(broker_id):
+                self._registrations[broker_id] = broker
+                self._give(broker_id, Published(image.level, _registration(broker)))
         if image.level is not None:
             self._out += self.connections.receive(LevelPublished(image.level), self._now_ms)
         self._out += self.connections.receive(self._peers(image), self._now_ms)
 
     def _peers(self, image: BrokerImage) -> PeersPublished:
         """The unfenced brokers of other processes, those with the lowest ids."""
-        others = [
-            record.data["brokerId"]
-            for record in image.state.of_type(REGISTER_BROKER)
-            if not record.data["fenced"] and record.data["brokerId"] not in self._lives
-        ]
-        return PeersPublished(frozenset(others[:MAX_PEERS]))
+        others = (
+            broker.id
+            for broker in image.state.brokers.values()
+            if not broker.fenced and broker.id not in self._lives
+        )
+        return PeersPublished(frozenset(heapq.nsmallest(MAX_PEERS, others)))
 
 
-def _registration(record: StateRecord | None) -> Registration | None:
-    if record is None:
-        return None
-    data: Any = record.data
-    return Registration(data["brokerEpoch"], bool(data.get("logDirs")))
+def _registration(broker: Broker | None) -> Registration | None:
+    return None if broker is None else Registration(broker.epoch, bool(broker.log_dirs))

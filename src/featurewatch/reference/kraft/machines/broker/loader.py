@@ -20,10 +20,14 @@ from featurewatch.reference.kraft.machines.broker.image import BrokerImage, Meta
 from featurewatch.reference.kraft.machines.broker.protocol import LevelUnsupported, WriteLog
 from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.levels import FEATURE_LEVEL, Loss, StateRecord
-from featurewatch.reference.kraft.machines.metadata_state import InvalidStateError
-from featurewatch.reference.kraft.machines.records import read_batch
-from featurewatch.reference.kraft.machines.snapshots import read_snapshot, snapshot_bytes
+from featurewatch.reference.kraft.machines.metadata.levels import FEATURE_LEVEL, Loss
+from featurewatch.reference.kraft.machines.metadata.records import Record, read_batch
+from featurewatch.reference.kraft.machines.metadata.snapshots import (
+    at_level,
+    read_snapshot,
+    snapshot_bytes,
+)
+from featurewatch.reference.kraft.machines.metadata.state import MisfitRecordError
 from featurewatch.streams.kraft.errors import RecordDecodeError
 from featurewatch.streams.kraft.records.selection import ABORT, BEGIN, END
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, OffsetAndEpoch
@@ -70,7 +74,7 @@ class _Transaction:
     """Records between BeginTransaction and EndTransaction, which appear at its end."""
 
     first: int
-    records: list[StateRecord]
+    records: list[Record]
 
 
 class Loader:
@@ -112,8 +116,8 @@ class Loader:
         try:
             records, append_ms = read_snapshot(data)
             level = next((_level(record) for record in records if _is_level(record)), None)
-            self._metadata.reload(records, Position(*snapshot, append_ms))
-        except (RecordDecodeError, InvalidStateError) as error:
+            self._metadata.load(records, Position(*snapshot, append_ms))
+        except (RecordDecodeError, MisfitRecordError) as error:
             return [SnapshotRefused(f"the snapshot at {snapshot} is torn: {error}")]
         self._transaction, self._next, self._bytes = None, snapshot.offset, 0
         self._unsupported = None if level is None else self._unsupported_of(level)
@@ -164,11 +168,11 @@ class Loader:
         if batch.is_control:
             self._metadata.apply_control(batch, _end_of(batch, batch.last))
             return
-        first, run = max(batch.base, self._next), list[StateRecord]()
+        first, run = max(batch.base, self._next), list[Record]()
         for offset, record in read_batch(batch):
             if offset < first:
                 continue  # a snapshot has it
-            if isinstance(record, StateRecord) and self._is_plain(record):
+            if isinstance(record, Record) and self._is_plain(record):
                 (run if self._transaction is None else self._transaction.records).append(record)
                 continue
             self._apply_run(first, run, _end_of(batch, offset - 1))
@@ -181,13 +185,13 @@ class Loader:
             first, run = offset + 1, []
         self._apply_run(first, run, _end_of(batch, batch.last))
 
-    def _is_plain(self, record: StateRecord) -> bool:
+    def _is_plain(self, record: Record) -> bool:
         """Whether it is applied with others; in a transaction all but its end are."""
         if record.type in _MARKERS:
             return False
         return self._transaction is not None or not self._changes_level(record)
 
-    def _apply_run(self, first: int, records: list[StateRecord], end: Position) -> None:
+    def _apply_run(self, first: int, records: list[Record], end: Position) -> None:
         if records:
             for fault in self._metadata.apply(first, records, end):
                 self._fault(fault)
@@ -219,7 +223,7 @@ class Loader:
 
     # -- levels ------------------------------------------------------------------------------------
 
-    def _changes_level(self, record: StateRecord) -> bool:
+    def _changes_level(self, record: Record) -> bool:
         if not _is_level(record):
             return False
         return self._unsupported is not None or _level(record) != self._current_level()
@@ -227,14 +231,14 @@ class Loader:
     def _current_level(self) -> int | None:
         """That of the state; a log without a level is a preview one, an empty log has none."""
         state = self._metadata.state
-        return state.level or (PREVIEW_LEVEL if state.records() else None)
+        return state.level or (None if state.is_empty else PREVIEW_LEVEL)
 
     def _unsupported_of(self, level: FeatureLevel) -> FeatureLevel | None:
         """The level if the broker ends at it, as KIP-778 is written."""
         is_supported = self._settings.metadata_version.includes(level)
         return None if is_supported or self._settings.form is Form.RELEASED else level
 
-    def _change_level(self, record: StateRecord, records: list[StateRecord], end: Position) -> None:
+    def _change_level(self, record: Record, records: list[Record], end: Position) -> None:
         """Applies records one of which changes the level."""
         level = _level(record)
         if self._settings.form is Form.RELEASED:
@@ -257,45 +261,43 @@ class Loader:
                 self._tell_unsupported(level)
             return
         self._is_told = False
-        self._reload(level, end)
+        self._reload()
 
     def _snapshot_before(self) -> None:
         """Publishes and writes the state at the offset right before the change of the level."""
-        level = self._current_level()
-        if level is None:
+        if self._current_level() is None:
             return
         if self._published is not None and self._published.position != self.position:
             self._published = self._metadata.image()
             self._out.append(ImagePublished(self._published))
-        self._write(level)
+        self._write()
 
-    def _reload(self, level: FeatureLevel, end: Position) -> None:
+    def _reload(self) -> None:
         """Turns the state into records at the new level, and publishes that."""
-        written = self._write(level)
-        self._metadata.reload(written, end)
+        self._metadata.rewrite(self._write())
         if self._published is not None:
             self._published = self._metadata.image()
             self._out.append(ImagePublished(self._published, is_reload=True))
 
-    def _write(self, level: int, *, is_periodic: bool = False) -> tuple[StateRecord, ...]:
-        position, found = self.position, self._metadata.at_level(level)
+    def _write(self, *, is_periodic: bool = False) -> tuple[Record, ...]:
+        position, found = self.position, at_level(self._metadata.state)
         data = snapshot_bytes(found.records, position.epoch, position.append_ms)
         snapshot = OffsetAndEpoch(position.offset, position.epoch)
-        self._out.append(SnapshotMade(snapshot, level, data, found.losses, is_periodic))
+        self._out.append(SnapshotMade(snapshot, found.level, data, found.losses, is_periodic))
         self._bytes = 0
         return found.records
 
     def _snapshot_of_size(self) -> None:
         """Writes the state because the log has grown."""
         if self._unsupported is None:
-            self._write(self._current_level() or PREVIEW_LEVEL, is_periodic=True)
+            self._write(is_periodic=True)
 
 
-def _is_level(record: StateRecord) -> bool:
+def _is_level(record: Record) -> bool:
     return record.type == FEATURE_LEVEL and record.data["name"] == METADATA_VERSION
 
 
-def _level(record: StateRecord) -> FeatureLevel:
+def _level(record: Record) -> FeatureLevel:
     return FeatureLevel(record.data["featureLevel"])
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from featurewatch.controller.kraft import release_of
-from featurewatch.reference.kraft.machines.controller.requests import Listener
 from featurewatch.reference.kraft.machines.controller.settings import Form
+from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.streams.types import METADATA_VERSION, SupportedRange, SupportedRanges
 
 DEFAULT_RELEASE: Final = "4.4"

@@ -3,16 +3,17 @@
 A controller that cannot support a committed level ends, as the document and Kafka have it. One that
 cannot read a committed record stays a voter, but leads and takes snapshots no more: what it does
 not know it would lose. In the form of KIP-778 a change of the level has a snapshot right before
-it, and one after it, made of the state as the new level has it.
+it, and one after it, made of the state as the new level has it. Where that is lower, the log before
+it is deleted a while later.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from featurewatch.controller.kraft import ControllerState, replay_refusal
 from featurewatch.reference.kraft.machines.batches import (
     Batch,
-    InvalidBatchesError,
     control_records,
     read_batches,
 )
@@ -22,18 +23,19 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     SnapshotTaken,
     WriteLog,
 )
-from featurewatch.reference.kraft.machines.controller.records import (
-    UnreadableRecordError,
-    records_of,
-)
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
-from featurewatch.reference.kraft.machines.controller.snapshots import (
-    apply_in_form,
+from featurewatch.reference.kraft.machines.metadata.levels import FEATURE_LEVEL
+from featurewatch.reference.kraft.machines.metadata.records import records_of
+from featurewatch.reference.kraft.machines.metadata.replay import apply
+from featurewatch.reference.kraft.machines.metadata.snapshots import (
+    apply_rewriting,
+    at_level,
     load_snapshot,
-    write_snapshot,
+    snapshot_bytes,
 )
-from featurewatch.reference.kraft.machines.controller.state import EMPTY
+from featurewatch.reference.kraft.machines.metadata.state import EMPTY, MisfitRecordError
 from featurewatch.reference.kraft.machines.replicas import VoterSet
+from featurewatch.streams.kraft.errors import RecordDecodeError
 from featurewatch.streams.types import (
     METADATA_VERSION,
     FeatureLevel,
@@ -42,7 +44,7 @@ from featurewatch.streams.types import (
     OffsetAndEpoch,
 )
 
-_LEVEL: Final = "FEATURE_LEVEL_RECORD"
+_UNREADABLE: Final = (RecordDecodeError, MisfitRecordError)
 
 
 class Committed:
@@ -66,6 +68,10 @@ class Committed:
         self._append_ms = 0
         self._new_bytes = 0
         self._retained_bytes = 0
+        self._newest: SnapshotTaken | None = None
+        self._now_ms = 0
+        self._trim_ms: int | None = None
+        """When the log before the newest snapshot has to be deleted."""
 
     @property
     def is_whole(self) -> bool:
@@ -78,14 +84,21 @@ class Committed:
         try:
             self.state = load_snapshot(loaded.snapshot, loaded.data)
             self._note_controls(read_batches(loaded.data))
-        except (UnreadableRecordError, InvalidBatchesError) as error:
+        except _UNREADABLE as error:
             self._give_up(f"the snapshot at {loaded.snapshot}: {error}")
             return
-        self.unreadable = None
+        self.unreadable = self._newest = self._trim_ms = None
         self._epoch = loaded.snapshot.epoch
         self._new_bytes = self._retained_bytes = 0
         for feature, level in self.state.levels.items():
             self._check(feature, level)
+
+    def trim_lowered(self, now_ms: int) -> None:
+        """Deletes the log before a lowered level, when it is time; to be called before events."""
+        self._now_ms = now_ms
+        if self._trim_ms is not None and now_ms >= self._trim_ms and self._newest is not None:
+            self._emit(replace(self._newest, trims=True))
+            self._trim_ms, self._retained_bytes = None, 0
 
     def apply(self, batches: tuple[Batch, ...]) -> None:
         """Applies batches; nothing more after one that cannot be read or supported."""
@@ -110,10 +123,10 @@ class Committed:
     def _apply_data(self, batch: Batch) -> None:
         try:
             found = [*records_of(batch)]
-        except UnreadableRecordError as error:
+        except _UNREADABLE as error:
             self._give_up(f"the batch at offset {batch.base}: {error}")
             return
-        levels = [one.data for _, one in found if one.type == _LEVEL]
+        levels = [one.data for _, one in found if one.type == FEATURE_LEVEL]
         for data in levels:
             self._check(data["name"], data["featureLevel"])
         if self.unsupported is not None:
@@ -123,17 +136,20 @@ class Committed:
         is_change = self._settings.form is Form.KIP_778 and any(one != before for one in changes)
         if is_change and before is not None:
             self._snapshot(trims=False)
+        apply_one = apply_rewriting if self._settings.form is Form.KIP_778 else apply
         try:
             for offset, record in found:
-                state = apply_in_form(state, offset, record, self._settings)
-        except UnreadableRecordError as error:
+                state = apply_one(state, offset, record)
+        except _UNREADABLE as error:
             self._give_up(f"the batch at offset {batch.base}: {error}")
             return
         self.state = state
         if is_change and before is not None:
             self._epoch, self._append_ms = batch.epoch, batch.append_ms
+            self._snapshot(trims=False)
             # Older software must find nothing of the higher level in the log.
-            self._snapshot(trims=(state.level or 0) < before)
+            if (state.level or 0) < before and self._trim_ms is None:
+                self._trim_ms = self._now_ms + self._settings.lowered_log_ms
 
     def _check(self, feature: str, level: int) -> None:
         state = ControllerState(NodeId(self._settings.node_id), self._settings.local, {})
@@ -161,9 +177,10 @@ class Committed:
             return
         at = OffsetAndEpoch(self.state.offset, self._epoch)
         voters = self._voters if self.kraft_version else None
-        release = self._settings.release
-        data = write_snapshot(at, self.state, release, self._append_ms, voters)
-        self._emit(SnapshotTaken(at, data, trims))
+        records = at_level(self.state).records
+        data = snapshot_bytes(records, at.epoch, self._append_ms, voters)
+        self._newest = SnapshotTaken(at, data, trims)
+        self._emit(self._newest)
         self._new_bytes = 0
         if trims:
-            self._retained_bytes = 0
+            self._trim_ms, self._retained_bytes = None, 0

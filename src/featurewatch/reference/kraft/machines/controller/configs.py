@@ -22,9 +22,9 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     IncrementalAlterConfigs,
     IncrementalAlterConfigsResponse,
 )
-from featurewatch.reference.kraft.machines.controller.snapshots import config_record
-from featurewatch.reference.kraft.machines.controller.state import BROKER, TOPIC
 from featurewatch.reference.kraft.machines.controller.work import Work
+from featurewatch.reference.kraft.machines.metadata.state import BROKER, TOPIC
+from featurewatch.reference.kraft.machines.metadata.state_records import config_record
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _BLOCK: Final = 1000

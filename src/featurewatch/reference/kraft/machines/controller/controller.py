@@ -14,9 +14,8 @@ from typing import Final
 from featurewatch.controller.kraft import rules_of
 from featurewatch.reference.kraft.machines.controller import nodes
 from featurewatch.reference.kraft.machines.controller.committed import Committed
+from featurewatch.reference.kraft.machines.controller.description import describe_cluster
 from featurewatch.reference.kraft.machines.controller.errors import (
-    MISMATCHED_ENDPOINT_TYPE,
-    NONE,
     NOT_CONTROLLER,
     failed,
 )
@@ -46,26 +45,22 @@ from featurewatch.reference.kraft.machines.controller.protocol import (
     Tick,
     WriteLog,
 )
-from featurewatch.reference.kraft.machines.controller.replay import ranges_of
 from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRegistration,
     ControllerRequest,
     DescribeCluster,
-    DescribeClusterBroker,
-    DescribeClusterResponse,
-    Feature,
 )
 from featurewatch.reference.kraft.machines.controller.sessions import Sessions
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
-from featurewatch.reference.kraft.machines.controller.state import MetadataState
 from featurewatch.reference.kraft.machines.controller.work import Work
+from featurewatch.reference.kraft.machines.metadata.records import record_bytes
+from featurewatch.reference.kraft.machines.metadata.state import Feature, MetadataState, ranges_of
 from featurewatch.streams.types import FeatureLevel, FeatureName, SupportedRanges
 
 __all__ = ["ControllerSettings", "MetadataController"]
 
 MAX_BATCH_RECORDS: Final = 10_000
 """A batch takes no further request when it has this many records (``MAX_RECORDS_PER_BATCH``)."""
-_CONTROLLERS: Final = 2
 
 
 @dataclass(slots=True)
@@ -142,6 +137,7 @@ class MetadataController:
         """Processes one event and returns its effects; none after a `Halt`."""
         self._now_ms = now_ms
         if not self._is_halted:
+            self._committed.trim_lowered(now_ms)
             self._on_event(event)
             self._check()
         if not self._is_halted:
@@ -227,28 +223,13 @@ class MetadataController:
     def _on_request(self, operation: Operation) -> None:
         request: ControllerRequest = operation.request
         if isinstance(request, DescribeCluster):
-            self._out.append(Answer(operation.request_id, self._describe(request)))
-        elif self._leadership is None:
-            answer = failed(request, NOT_CONTROLLER)
+            active = self.settings.node_id if self.is_active else -1
+            answer = describe_cluster(self.committed, self.settings.cluster_id, request, active)
             self._out.append(Answer(operation.request_id, answer))
+        elif self._leadership is None:
+            self._out.append(Answer(operation.request_id, failed(request, NOT_CONTROLLER)))
         else:
             self._leadership.queue.append(operation)
-
-    def _describe(self, request: DescribeCluster) -> DescribeClusterResponse:
-        if request.endpoint_type != _CONTROLLERS:
-            text = "The request was sent to an endpoint of type CONTROLLER, but we wanted an "
-            return DescribeClusterResponse(
-                MISMATCHED_ENDPOINT_TYPE, f"{text}endpoint of type BROKER", request.endpoint_type
-            )
-        found = tuple(
-            DescribeClusterBroker(one.id, one.listeners[0].host, one.listeners[0].port)
-            for _, one in sorted(self.committed.controllers.items())
-            if one.listeners
-        )
-        active = self.settings.node_id if self.is_active else -1
-        return DescribeClusterResponse(
-            NONE, None, request.endpoint_type, self.settings.cluster_id, active, found
-        )
 
     def _decide(self) -> None:
         """Decides the waiting operations, until there is a batch for which it must wait."""
@@ -284,7 +265,7 @@ class MetadataController:
             self._tokens += 1
             group.token, group.last_offset = self._tokens, work.state.offset - 1
             leadership.state, leadership.proposed = work.state, group
-            values = tuple(one.value for one in work.records)
+            values = tuple(record_bytes(one) for one in work.records)
             offset = group.before.offset
             self._out.append(Propose(group.token, values, leadership.epoch, offset))
         elif leadership.appended:  # the answers may follow from what is not yet committed

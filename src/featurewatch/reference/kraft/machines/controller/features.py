@@ -25,9 +25,9 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     UpdateFeaturesResponse,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.controller.snapshots import config_record, level_record
-from featurewatch.reference.kraft.machines.controller.state import BROKER
 from featurewatch.reference.kraft.machines.controller.work import Work
+from featurewatch.reference.kraft.machines.metadata.state import BROKER
+from featurewatch.reference.kraft.machines.metadata.state_records import config_record, level_record
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 _RESULTS_END = 2

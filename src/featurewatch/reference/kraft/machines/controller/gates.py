@@ -13,8 +13,6 @@ from featurewatch.controller.kraft.releases import (
 )
 
 _BEFORE: Final[dict[str, Gate]] = {
-    "registerBrokerRecordVersion": 0,
-    "partitionRecordVersion": 0,
     "partitionChangeRecordVersion": 0,
     "isLeaderEpochBumpRequiredOnIsrShrink": True,
 }
@@ -38,16 +36,12 @@ class Gates:
             return int(values[name] or 0)
 
         self.level = level
-        self.register_broker = version("registerBrokerRecordVersion")
-        self.partition = version("partitionRecordVersion")
         self.partition_change = version("partitionChangeRecordVersion")
         self.epoch_on_shrink = bool(version("isLeaderEpochBumpRequiredOnIsrShrink"))
         self.registration_change = supports("BrokerRegistrationChangeRecord")
         self.controlled_shutdown = supports("InControlledShutdownState")
         self.migration = supports("Migration")
-        self.scram = supports("Scram")
         self.transactions = supports("MetadataTransaction")
-        self.tokens = supports("DelegationToken")
         self.controllers = supports("ControllerRegistration")
         self.directories = supports("DirectoryAssignment")
         self.elr = supports("Elr")

@@ -41,12 +41,12 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     PartitionResult,
     ReplicaElectionResult,
 )
-from featurewatch.reference.kraft.machines.controller.state import (
+from featurewatch.reference.kraft.machines.controller.work import Work
+from featurewatch.reference.kraft.machines.metadata.state import (
     NO_LEADER,
     Partition,
     PartitionKey,
 )
-from featurewatch.reference.kraft.machines.controller.work import Work
 
 _PREFERRED, _UNCLEAN = 0, 1
 _RECOVERED, _RECOVERING = 0, 1

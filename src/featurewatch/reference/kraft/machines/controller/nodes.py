@@ -19,24 +19,27 @@ from featurewatch.reference.kraft.machines.controller.errors import (
     STALE_BROKER_EPOCH,
     text_of,
 )
-from featurewatch.reference.kraft.machines.controller.replay import ranges_of
 from featurewatch.reference.kraft.machines.controller.requests import (
     BrokerHeartbeat,
     BrokerHeartbeatResponse,
     BrokerRegistration,
     BrokerRegistrationResponse,
     ControllerRegistration,
-    Feature,
     PlainResponse,
     UnregisterBroker,
     UnregisterController,
 )
-from featurewatch.reference.kraft.machines.controller.snapshots import (
+from featurewatch.reference.kraft.machines.controller.work import Work
+from featurewatch.reference.kraft.machines.metadata.state import (
+    Broker,
+    Controller,
+    Feature,
+    ranges_of,
+)
+from featurewatch.reference.kraft.machines.metadata.state_records import (
     broker_record,
     controller_record,
 )
-from featurewatch.reference.kraft.machines.controller.state import Broker, Controller
-from featurewatch.reference.kraft.machines.controller.work import Work
 from featurewatch.streams.types import FeatureName, NodeId
 
 _FENCE, _UNFENCE, _SHUTS_DOWN = 1, -1, 1
@@ -85,7 +88,7 @@ def register_broker(work: Work, request: BrokerRegistration) -> BrokerRegistrati
         None,
         work.state.offset,
     )
-    work.write(broker_record(broker, work.gates))
+    work.write_at_level(broker_record(broker))
     if found.fenced:
         work.sessions.forget(broker.id)
     work.log(f"registered broker {broker.id} with epoch {broker.epoch}")
@@ -131,7 +134,7 @@ def register_controller(work: Work, request: ControllerRegistration) -> PlainRes
     answer = decide_controller_registration(work.settings.release, work.controller_state(()))
     if not answer.accepted:
         return PlainResponse(int(answer.error), answer.text)
-    work.write(controller_record(controller_of(request)))
+    work.write_at_level(controller_record(controller_of(request)))
     work.log(f"registered controller {request.controller_id}")
     return PlainResponse(NONE)
 

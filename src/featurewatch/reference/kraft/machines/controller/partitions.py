@@ -17,14 +17,14 @@ from featurewatch.controller.partitions.kraft_election import (
     change_partition,
 )
 from featurewatch.controller.partitions.kraft_reassignment import begin_reassignment
-from featurewatch.reference.kraft.machines.controller.state import (
+from featurewatch.reference.kraft.machines.controller.work import MIN_INSYNC, Work
+from featurewatch.reference.kraft.machines.metadata.state import (
     BROKER,
     NO_LEADER,
     TOPIC,
     Partition,
     PartitionKey,
 )
-from featurewatch.reference.kraft.machines.controller.work import MIN_INSYNC, Work
 from featurewatch.streams.types import FeatureName
 
 ELR_VERSION: Final = FeatureName("eligible.leader.replicas.version")

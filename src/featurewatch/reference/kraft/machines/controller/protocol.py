@@ -26,8 +26,8 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     ControllerRegistration,
     ControllerRequest,
     ControllerResponse,
-    Feature,
 )
+from featurewatch.reference.kraft.machines.metadata.state import Feature
 from featurewatch.reference.kraft.machines.protocol import (
     BecameLeader,
     Halt,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from featurewatch.reference.kraft.machines.controller.state import Broker
+from featurewatch.reference.kraft.machines.metadata.state import Broker
 
 _NO_OFFSET: Final = -1
 

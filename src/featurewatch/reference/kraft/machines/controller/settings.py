@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from featurewatch.controller.kraft import release_of
-from featurewatch.reference.kraft.machines.controller.requests import Listener
+from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, SupportedRanges
 
 
@@ -48,6 +48,9 @@ class ControllerSettings:
     """A snapshot is taken after this many bytes of the log (released form)."""
     retained_bytes: int = 100 << 20
     """The log before a snapshot is deleted once it has this many bytes."""
+    lowered_log_ms: int = 5_000
+    """The log before a lowered level is deleted after this time (form of KIP-778): brokers that
+    follow it have the change as a record by then, and those that lag load the snapshot."""
     register_retry_ms: int = 1_000
     java: int = 17
 

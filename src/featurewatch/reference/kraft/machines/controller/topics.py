@@ -36,12 +36,12 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from featurewatch.reference.kraft.machines.controller.snapshots import (
+from featurewatch.reference.kraft.machines.controller.work import Work
+from featurewatch.reference.kraft.machines.metadata.state import TOPIC, Partition
+from featurewatch.reference.kraft.machines.metadata.state_records import (
     config_record,
     partition_record,
 )
-from featurewatch.reference.kraft.machines.controller.state import TOPIC, Partition
-from featurewatch.reference.kraft.machines.controller.work import Work
 from featurewatch.reference.kraft.machines.replicas import text_of as id_text
 from featurewatch.reference.kraft.machines.requests import METADATA_TOPIC
 
@@ -220,7 +220,7 @@ def _add_partition(work: Work, topic_id: str, index: int, replicas: tuple[int, .
     isr = _active(work, replicas)
     directories = tuple(partitions.default_directory(work, one) for one in replicas)
     partition = Partition(replicas, isr, (), (), isr[0], 0, 0, 0, directories)
-    work.write(partition_record((topic_id, index), partition, work.gates))
+    work.write_at_level(partition_record((topic_id, index), partition))
 
 
 def create_partitions(work: Work, request: CreatePartitions) -> CreatePartitionsResponse:

@@ -9,13 +9,16 @@ from featurewatch.controller.kraft import (
     RegisteredBroker,
     RegisteredController,
 )
+from featurewatch.controller.kraft.kip_778 import PREVIEW_LEVEL
 from featurewatch.controller.kraft.state import KRAFT_VERSION_0, MinInsync, ZkMigrationState
 from featurewatch.reference.kraft.machines.controller.gates import Gates, gates_of
-from featurewatch.reference.kraft.machines.controller.records import Record, record
 from featurewatch.reference.kraft.machines.controller.sessions import Sessions
 from featurewatch.reference.kraft.machines.controller.settings import ControllerSettings, Form
-from featurewatch.reference.kraft.machines.controller.snapshots import apply_in_form
-from featurewatch.reference.kraft.machines.controller.state import BROKER, Broker, MetadataState
+from featurewatch.reference.kraft.machines.metadata.levels import record_at
+from featurewatch.reference.kraft.machines.metadata.records import Record, record
+from featurewatch.reference.kraft.machines.metadata.replay import apply
+from featurewatch.reference.kraft.machines.metadata.snapshots import apply_rewriting
+from featurewatch.reference.kraft.machines.metadata.state import BROKER, Broker, MetadataState
 from featurewatch.streams.types import FeatureLevel, NodeId, SupportedRanges
 
 MIN_INSYNC = "min.insync.replicas"
@@ -55,8 +58,13 @@ class Work:
 
     def write(self, one: Record) -> None:
         """Adds a record."""
-        self.state = apply_in_form(self.state, self.state.offset, one, self.settings)
+        apply_one = apply_rewriting if self.settings.form is Form.KIP_778 else apply
+        self.state = apply_one(self.state, self.state.offset, one)
         self.records.append(one)
+
+    def write_at_level(self, one: Record) -> None:
+        """Adds a record of a part of the state, as the current level writes it."""
+        self.write(record_at(one, self.state.level or PREVIEW_LEVEL))
 
     def add(self, record_type: str, version: int = 0, /, **data: object) -> None:
         """Adds a record of a type, version and data."""

@@ -2,7 +2,7 @@
 
 Two are compared by value, and a change costs what changes: maps share what they have in common. So
 the controller keeps the committed state beside one that is ahead of it, and a loss of leadership
-drops the latter.
+drops the latter; a broker publishes a state and applies records to the next one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from immutables import Map
 
-from featurewatch.reference.kraft.machines.controller.records import Record
-from featurewatch.reference.kraft.machines.controller.requests import Feature, Listener
+from featurewatch.reference.kraft.machines.metadata.levels import MIGRATING
+from featurewatch.reference.kraft.machines.metadata.records import Record
 from featurewatch.streams.types import (
     METADATA_VERSION,
     FeatureLevel,
@@ -28,8 +28,40 @@ BROKER: Final = 4
 
 UNASSIGNED: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 LOST: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
-MIGRATING: Final = "AAAAAAAAAAAAAAAAAAAAAg"
-"""Directory ids that stand for no directory (``DirectoryId``)."""
+"""Directory ids that stand for no directory, as `MIGRATING` does (``DirectoryId``)."""
+
+_RANGES: Final[dict[tuple["Feature", ...], SupportedRanges]] = {}
+_MAX_RANGES: Final = 1000
+
+
+class MisfitRecordError(ValueError):
+    """A record that does not fit the state, such as a change of a topic that does not exist."""
+
+
+class Listener(NamedTuple):
+    """A listener that a node registers; ``security_protocol`` is Kafka's number."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+class Feature(NamedTuple):
+    """The supported range of a feature that a node registers."""
+
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+
+
+def ranges_of(features: tuple[Feature, ...]) -> SupportedRanges:
+    """The supported ranges of a node; nodes of one release share one object."""
+    if len(_RANGES) > _MAX_RANGES:
+        _RANGES.clear()
+    if features not in _RANGES:
+        _RANGES[features] = SupportedRanges((FeatureName(name), (a, b)) for name, a, b in features)
+    return _RANGES[features]
 
 
 class Broker(NamedTuple):

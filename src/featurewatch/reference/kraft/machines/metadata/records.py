@@ -1,15 +1,15 @@
-"""Metadata records as bytes and as `StateRecord` (``MetadataRecordSerde``); whole, secrets too.
+"""Metadata records, and their bytes (``MetadataRecordSerde``); whole, secrets too.
 
-The decoders are the product's (`streams.kraft.records.compiler`), the encoder that of `batches`.
-What is read here stays in the process: a quorum has to keep credentials that a monitor must not.
+A record's data has the names of the JSON of Kafka's message converters. The decoders are the
+product's (`streams.kraft.records.compiler`), the encoder is that of `batches`. What is read here
+stays in the process: a quorum has to keep credentials that a monitor must not.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from featurewatch.kafka.releases import from_releases
 from featurewatch.reference.kraft.machines.batches import Batch, struct_bytes
-from featurewatch.reference.kraft.machines.levels import StateRecord
 from featurewatch.streams.kraft.errors import RecordDecodeError, UnknownRecordError
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.compiler import Decoder, compiled
@@ -18,27 +18,55 @@ from featurewatch.streams.kraft.records.primitives import count, misfit, require
 from featurewatch.streams.kraft.records.schema import Field, RecordSchema, record_table
 from featurewatch.streams.kraft.records.varint import uvarint, write_uvarint
 
+Data = Mapping[str, Any]
 _FRAME_VERSION: Final = 1
 _INTEGERS: Final = {"int8": 1, "int16": 2, "int32": 4, "int64": 8}
 
 
+class Record(NamedTuple):
+    """A metadata record; ``data`` is never changed. Tagged fields at their default are left out."""
+
+    type: str
+    version: int
+    data: Data
+
+
 @from_releases
-def keys() -> Mapping[str, int]:
-    """The API keys of the types of metadata records."""
-    return {schema.type: key for key, schema in record_table().records.items()}
+def _schemas() -> Mapping[str, RecordSchema]:
+    """The schemas of metadata records by type."""
+    return {schema.type: schema for schema in record_table().records.values()}
 
 
-def record_bytes(record: StateRecord) -> bytes:
+def record(record_type: str, version: int = 0, /, **data: Any) -> Record:
+    """A record to write; fields that are not given have their default.
+
+    Raises:
+        KeyError: if no release has the type.
+        ValueError: if the version does not have a field that is given with another value.
+    """
+    schema = _schemas()[record_type]
+    for one in schema.fields:
+        if one.since > version and data.get(one.name, one.default) != one.default:
+            raise ValueError(f"version {version} of {record_type} has no field {one.name}")
+    return Record(record_type, version, _filled(schema.at(version), data))
+
+
+def _filled(fields: Sequence[Field], data: Data) -> dict[str, Any]:
+    values = ((one, data.get(one.name, one.default)) for one in fields)
+    return {one.name: value for one, value in values if not one.tagged or value != one.default}
+
+
+def record_bytes(record: Record) -> bytes:
     """The value of a record in a batch.
 
     Raises ``KeyError`` if no release has its type, or a field of its version is missing.
     """
-    key = keys()[record.type]
-    head = write_uvarint(_FRAME_VERSION) + write_uvarint(key) + write_uvarint(record.version)
-    return head + struct_bytes(record_table().records[key].fields, record.data, record.version)
+    schema = _schemas()[record.type]
+    head = write_uvarint(_FRAME_VERSION) + write_uvarint(schema.key) + write_uvarint(record.version)
+    return head + struct_bytes(schema.fields, record.data, record.version)
 
 
-def read_record(value: bytes) -> StateRecord:
+def read_record(value: bytes) -> Record:
     """The record in the value of a record of a batch.
 
     Raises:
@@ -48,7 +76,7 @@ def read_record(value: bytes) -> StateRecord:
     return _read(value, 0, len(value))
 
 
-def read_batch(batch: Batch) -> Iterator[tuple[int, StateRecord | RecordDecodeError]]:
+def read_batch(batch: Batch) -> Iterator[tuple[int, Record | RecordDecodeError]]:
     """The records of a batch of data with their offsets; what cannot be read as its error.
 
     After a record whose end is not known there are no others.
@@ -63,6 +91,8 @@ def read_batch(batch: Batch) -> Iterator[tuple[int, StateRecord | RecordDecodeEr
             return
         try:
             parts = frame(batch.data, start, end, delta)
+            if parts.key_start >= 0:
+                raise RecordDecodeError("it has a key, which no metadata record has")
             yield batch.base + delta, _read(batch.data, parts.start, parts.end)
         except RecordDecodeError as error:
             yield batch.base + delta, error
@@ -71,34 +101,34 @@ def read_batch(batch: Batch) -> Iterator[tuple[int, StateRecord | RecordDecodeEr
         at = end
 
 
-def read_records(batches: Iterable[Batch]) -> Iterator[StateRecord]:
-    """The records of batches in order, without control records.
+def records_of(batch: Batch) -> Iterator[tuple[int, Record]]:
+    """The records of a batch of data with their offsets.
 
     Raises:
-        UnknownRecordError: at a record that no known release has.
+        UnknownRecordError: at a record that no known release has; those before it were given.
         RecordDecodeError: at bytes that are not a record.
     """
-    for batch in batches:
-        if not batch.is_control:
-            for _, record in read_batch(batch):
-                if isinstance(record, RecordDecodeError):
-                    raise record
-                yield record
+    for offset, found in read_batch(batch):
+        if isinstance(found, RecordDecodeError):
+            raise found
+        yield offset, found
 
 
-def _read(buffer: bytes, start: int, end: int) -> StateRecord:
+def _read(buffer: bytes, start: int, end: int) -> Record:
     try:
         frame_version, at = uvarint(buffer, start)
         key, at = uvarint(buffer, at)
         version, at = uvarint(buffer, at)
-        if frame_version != _FRAME_VERSION or at > end:
-            raise RecordDecodeError("it does not begin as a metadata record does")
+        if at > end:
+            raise RecordDecodeError("it is cut off")
+        if frame_version != _FRAME_VERSION:
+            raise RecordDecodeError(f"frame version {frame_version} is not known")
         read = _decoder(key, version)(buffer, at, end, 0)
     except UnknownRecordError:
         raise
     except FAILURES as failure:
         raise RecordDecodeError(reason_of(failure)) from None
-    return StateRecord(read["type"], version, read["data"])
+    return Record(read["type"], version, read["data"])
 
 
 @from_releases

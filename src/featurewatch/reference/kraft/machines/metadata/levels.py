@@ -13,20 +13,14 @@ from typing import Any, Final, NamedTuple
 
 from featurewatch.kafka.releases import from_releases, release_files
 from featurewatch.kafka.releases.merge import gates
+from featurewatch.reference.kraft.machines.metadata.records import Record
 from featurewatch.streams.kraft.records.schema import RecordSchema, record_table
 from featurewatch.streams.types import METADATA_VERSION
 
 FEATURE_LEVEL: Final = "FEATURE_LEVEL_RECORD"
+MIGRATION_STATE: Final = "ZK_MIGRATION_STATE_RECORD"
 MIGRATING: Final = "AAAAAAAAAAAAAAAAAAAAAg"
 """``DirectoryId.MIGRATING``: the directory of a replica at a level that has no directories."""
-
-
-class StateRecord(NamedTuple):
-    """A metadata record; ``data`` as in the JSON of Kafka's converters, never to be changed."""
-
-    type: str
-    version: int
-    data: Mapping[str, Any]
 
 
 class Loss(NamedTuple):
@@ -49,7 +43,7 @@ class LevelRecords:
     """A state as a level holds it; ``losses`` are what was lost of it, ordered by type."""
 
     level: int
-    records: tuple[StateRecord, ...]
+    records: tuple[Record, ...]
     losses: tuple[Loss, ...] = ()
 
 
@@ -97,7 +91,7 @@ LevelRules = Mapping[str, TypeRule]
 
 
 def records_at(
-    records: Iterable[StateRecord], level: int, rules: LevelRules | None = None
+    records: Iterable[Record], level: int, rules: LevelRules | None = None
 ) -> LevelRecords:
     """The records of a snapshot as a level holds them, and what it cannot hold.
 
@@ -106,7 +100,7 @@ def records_at(
     a lossless downgrade changes no other record. ``rules`` are by default those of Kafka's levels.
     """
     rules = level_rules() if rules is None else rules
-    kept = [StateRecord(FEATURE_LEVEL, 0, {"name": METADATA_VERSION, "featureLevel": level})]
+    kept = [Record(FEATURE_LEVEL, 0, {"name": METADATA_VERSION, "featureLevel": level})]
     lost: Counter[tuple[str, str]] = Counter()
     for record in records:
         if record.type == FEATURE_LEVEL and record.data["name"] == METADATA_VERSION:
@@ -120,14 +114,22 @@ def records_at(
     return LevelRecords(level, tuple(kept), losses)
 
 
-def _holds(rule: TypeRule, record: StateRecord, level: int) -> bool:
+def record_at(record: Record, level: int) -> Record:
+    """A record with the version and the fields that it is written with at a level of Kafka.
+
+    The level must have its type; a field that the level does not have is left out.
+    """
+    return _rewritten(level_rules()[record.type], record, level, Counter())
+
+
+def _holds(rule: TypeRule, record: Record, level: int) -> bool:
     is_known = level >= rule.since
     return is_known and all(level >= it.since or not it.needs(record.data) for it in rule.values)
 
 
 def _rewritten(
-    rule: TypeRule, record: StateRecord, level: int, lost: Counter[tuple[str, str]]
-) -> StateRecord:
+    rule: TypeRule, record: Record, level: int, lost: Counter[tuple[str, str]]
+) -> Record:
     version = rule.version_at(level)
     removed: set[str] = set()
     added: dict[str, Any] = {}
@@ -142,7 +144,7 @@ def _rewritten(
     if not removed and not added and version == record.version:
         return record
     data = {name: value for name, value in record.data.items() if name not in removed}
-    return StateRecord(record.type, version, data | added)
+    return Record(record.type, version, data | added)
 
 
 def _is_equal(value: Any, absent: Any) -> bool:
@@ -154,7 +156,7 @@ def _is_equal(value: Any, absent: Any) -> bool:
 _TYPE_GATES: Final = {
     "BROKER_REGISTRATION_CHANGE_RECORD": "isBrokerRegistrationChangeRecordSupported",
     "NO_OP_RECORD": "isNoOpRecordSupported",
-    "ZK_MIGRATION_STATE_RECORD": "isMigrationSupported",
+    MIGRATION_STATE: "isMigrationSupported",
     "USER_SCRAM_CREDENTIAL_RECORD": "isScramSupported",
     "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": "isScramSupported",
     "BEGIN_TRANSACTION_RECORD": "isMetadataTransactionSupported",

@@ -1,16 +1,7 @@
-"""An asyncio shell around light brokers: many brokers in one process, over few connections.
+"""Runs the machine of light brokers: its events, effects, connections and clock."""
 
-A reference, not for production. ``python -m featurewatch.reference.kraft light-brokers`` runs it:
-each change is a line on stdout, ``listening HOST:PORT``, ``running N of M``, ``level L`` and
-``ended ID REASON``. It ends with 0 at Ctrl-C or SIGTERM, after all brokers were shut down, and with
-1 when all of them have ended because of an error.
-"""
-
-import argparse
 import asyncio
 import logging
-import signal
-import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
@@ -18,19 +9,15 @@ from random import Random
 from typing import Any, Final
 from uuid import uuid4
 
-from featurewatch.controller.kraft import UnknownReleaseError, release_of
-from featurewatch.kafka.messages import message_class, request_names
+from featurewatch.kafka.messages import request_names
+from featurewatch.reference.kraft.light_brokers.listener import SERVED, BrokerListener
 from featurewatch.reference.kraft.machines.broker.connections import (
     AskPeer,
-    ClientConnected,
-    ClientGone,
     CloseClient,
     Connections,
     PeerVersions,
 )
 from featurewatch.reference.kraft.machines.broker.light_brokers import (
-    BrokerBecame,
-    BrokerEnded,
     ControllerAnswered,
     LightBrokers,
     LightEffect,
@@ -39,84 +26,26 @@ from featurewatch.reference.kraft.machines.broker.light_brokers import (
     StartBrokers,
     ToController,
 )
-from featurewatch.reference.kraft.machines.broker.loader import ImagePublished
 from featurewatch.reference.kraft.machines.broker.observer import Observer, Quorum
 from featurewatch.reference.kraft.machines.broker.protocol import WriteLog
-from featurewatch.reference.kraft.machines.broker.settings import DEFAULT_RELEASE, BrokerSettings
+from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
 from featurewatch.reference.kraft.machines.broker.states import BrokerState
-from featurewatch.reference.kraft.machines.controller.requests import Listener
 from featurewatch.reference.kraft.machines.controller.settings import Form
+from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.reference.kraft.machines.protocol import AnswerReceived, Halt, Send, Tick
-from featurewatch.reference.kraft.machines.replicas import ReplicaKey, VoterNode, VoterSet, text_of
+from featurewatch.reference.kraft.machines.replicas import ReplicaKey, VoterSet, text_of
 from featurewatch.reference.kraft.machines.voter import VoterSettings
-from featurewatch.reference.kraft.wire.messages import API_VERSIONS
 from featurewatch.reference.kraft.wire.peers import Peers
-from featurewatch.reference.zookeeper.machines.requests import ErrorCode, FeaturesResponse
-from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect, Versions
-from featurewatch.reference.zookeeper.wire.frames import WireRequest, read_offered
-from featurewatch.reference.zookeeper.wire.responses import api_versions, api_versions_error
-from featurewatch.reference.zookeeper.wire.server import WireServer
+from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
+from featurewatch.reference.zookeeper.wire.api_keys import Versions
 
 TICK_S: Final = 0.02
 REQUEST_TIMEOUT_S: Final = 10.0
 CONNECTIONS: Final = 32
 """Connections to the active controller, which answers those of one connection in order."""
-MAX_CLIENTS: Final = 1_000
-MAX_BROKERS: Final = 10_000
 SHUTDOWN_S: Final = 30.0
 _KEYS: Final[Mapping[str, int]] = {name: key for key, name in request_names().items()}
-_SERVED: Final[Mapping[int, Versions]] = {API_VERSIONS: (0, 4)}
 _log = logging.getLogger("featurewatch.reference.kraft")
-
-
-class BrokerListener(WireServer):
-    """The one listener of all brokers of a process, which answers ApiVersions."""
-
-    def __init__(
-        self,
-        form: Form,
-        features: Callable[[], Any],
-        on: Callable[[LightEvent], None],
-        **place: Any,
-    ) -> None:
-        self._dialect = ApiDialect.KIP_778 if form is Form.KIP_778 else ApiDialect.RELEASED
-        super().__init__(self._dialect, self._handle, name="light brokers", **place)
-        self._features = features
-        self._on = on
-        self._writers: dict[int, asyncio.StreamWriter] = {}
-        self._numbers = 0
-
-    def decode(self, frame: bytes) -> WireRequest:
-        """See `WireServer.decode`."""
-        return read_offered(
-            frame, _SERVED, lambda _, version: message_class("ApiVersionsRequest", version)
-        )
-
-    def close_client(self, connection_id: int) -> None:
-        """Closes a connection, after what was written to it."""
-        writer = self._writers.get(connection_id)
-        if writer is not None:
-            writer.close()
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._writers) >= MAX_CLIENTS:
-            writer.close()
-            return
-        self._numbers += 1
-        number = self._numbers
-        self._writers[number] = writer
-        self._on(ClientConnected(number))
-        try:
-            await super()._connected(reader, writer)
-        finally:
-            del self._writers[number]
-            self._on(ClientGone(number))
-
-    async def _handle(self, request: WireRequest) -> Any:
-        if request.body is None:
-            return api_versions_error(ErrorCode.UNSUPPORTED_VERSION)
-        response, offered = self._features()
-        return api_versions(request, self._dialect, response, offered)
 
 
 class LightBrokerHost:
@@ -207,7 +136,7 @@ class LightBrokerHost:
             for name, (low, high) in self.machine.connections.offered.items()
             if name in _KEYS
         }
-        return FeaturesResponse(supported, levels, epoch), offered | dict(_SERVED)
+        return FeaturesResponse(supported, levels, epoch), offered | dict(SERVED)
 
     def _ranges(self) -> Mapping[Any, tuple[int, int]]:
         return self._brokers[0].supported
@@ -282,111 +211,3 @@ def light_settings(
         )
         for number in range(count)
     ]
-
-
-# -- the command -----------------------------------------------------------------------------------
-
-
-def main(arguments: Sequence[str], voter: Callable[[str], VoterNode], notice: str) -> int:
-    """Runs the command; ``voter`` parses one of ``--voters``. Returns the exit code."""
-    options = _parser(voter).parse_args(arguments)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
-    sys.stderr.write(f"{notice}\n")
-    sys.stderr.flush()
-    try:
-        release = release_of(options.release).name
-    except UnknownReleaseError as error:
-        sys.stderr.write(f"--release: {error}\n")
-        return 2
-    if not 0 < options.count <= MAX_BROKERS:
-        sys.stderr.write(f"--count: give a number from 1 to {MAX_BROKERS}\n")
-        return 2
-    try:
-        return asyncio.run(_run(options, release))
-    except OSError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-
-
-async def _run(options: argparse.Namespace, release: str) -> int:
-    brokers = light_settings(
-        options.first_id, options.count, options.cluster_id, options.form, release
-    )
-    told: dict[str, Any] = {"level": None}
-    changed = asyncio.Event()
-
-    def watch(effect: LightEffect) -> None:
-        match effect:
-            case BrokerBecame():
-                changed.set()
-            case BrokerEnded(broker_id, reason, _):
-                _print(f"ended {broker_id} {reason}")
-                changed.set()
-            case ImagePublished(image) if image.level != told["level"]:
-                told["level"] = image.level
-                _print(f"level {image.level}")
-            case _:
-                pass
-
-    host = LightBrokerHost(
-        VoterSet.of(options.voters), brokers, (options.host, options.port), watch
-    )
-    stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    await host.start()
-    _print("listening {}:{}".format(*host.address))
-    waiting = asyncio.ensure_future(stopped.wait())
-    count = -1
-    while not waiting.done() and not host.halted.done() and host.machine.states:
-        if host.running != count:
-            count = host.running
-            _print(f"running {count} of {len(brokers)}")
-        changed.clear()
-        change = asyncio.ensure_future(changed.wait())
-        ends: list[asyncio.Future[Any]] = [waiting, host.halted, change]
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        change.cancel()
-    has_failed = host.halted.done() or not host.machine.states
-    await host.close()
-    waiting.cancel()
-    if host.halted.done():
-        sys.stderr.write(f"{host.halted.result()}\n")
-    return int(has_failed)
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
-def _parser(voter: Callable[[str], VoterNode]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m featurewatch.reference.kraft light-brokers",
-        description="Runs brokers that register and follow the metadata, and serve no data.",
-    )
-    add = parser.add_argument
-    add("--cluster-id", required=True, help="id of the cluster")
-    add(
-        "--voters",
-        type=voter,
-        nargs="+",
-        required=True,
-        metavar="ID@HOST:PORT",
-        help="all voters, as in controller.quorum.voters",
-    )
-    add("--count", type=int, default=1, help=f"number of brokers, at most {MAX_BROKERS}; default 1")
-    add("--first-id", type=int, default=1001, metavar="ID", help="id of the first; default 1001")
-    add("--release", default=DEFAULT_RELEASE, help=f"their Kafka; default {DEFAULT_RELEASE}")
-    add(
-        "--form",
-        type=Form,
-        default=Form.RELEASED,
-        choices=list(Form),
-        help="how they treat levels: released, as Kafka, or kip-778, as the document",
-    )
-    add("--host", default="127.0.0.1", help="address of their listener; default 127.0.0.1")
-    add("--port", type=int, default=0, help="port of their listener; default: any free port")
-    return parser

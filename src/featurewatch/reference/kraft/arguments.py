@@ -1,0 +1,20 @@
+"""What the commands of the reference share."""
+
+import argparse
+from typing import Final
+
+from featurewatch.kafka.address import Address
+from featurewatch.reference.kraft.machines.replicas import Endpoint, ReplicaKey, VoterNode
+
+NOTICE: Final = "This is a reference of KRaft's protocol. Never run production on it."
+_LISTENER: Final = "CONTROLLER"
+
+
+def voter_argument(text: str) -> VoterNode:
+    """A voter from ``ID@HOST:PORT``; raises ``ArgumentTypeError`` for another text."""
+    node_id, _, address = text.partition("@")
+    try:
+        host, port = Address.parse(address)
+        return VoterNode(ReplicaKey(int(node_id)), (Endpoint(_LISTENER, host, port),))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not ID@HOST:PORT: {error}") from None
