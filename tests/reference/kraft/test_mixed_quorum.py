@@ -126,13 +126,14 @@ class MixedQuorum:
 
     def wait_until(self, leader: int, condition: Callable[[Described], bool]) -> None:
         """Waits until a leader describes the quorum in this way."""
+        found: Described | None = None
         deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < deadline:
             found = asyncio.run(described(self.ports[leader]))
             if found is not None and condition(found):
                 return
             time.sleep(0.05)
-        raise AssertionError(f"the quorum that {leader} leads did not become so")
+        raise AssertionError(f"the quorum that {leader} leads did not become so: {found}")
 
     def high_watermark(self, leader: int) -> int:
         """How far a leader has committed."""
