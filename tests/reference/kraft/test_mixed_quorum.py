@@ -106,7 +106,8 @@ class MixedQuorum:
         with self._paused(third):
             before = self.high_watermark(leader)
             if leader in self._python:
-                self._ours[leader].append(2)
+                self._ours[leader].append(1)  # answers the Fetch that the third one has sent
+                self._ours[leader].append(1)
             # Kafka's controllers write a NoOpRecord every half second.
             self.wait_until(leader, lambda found: found.high_watermark > before + 1)
             self.kill(leader)
