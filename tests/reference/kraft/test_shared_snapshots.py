@@ -81,7 +81,7 @@ def test_each_kind_starts_from_a_snapshot_of_the_other(
     Kafka's tool and our reader read both snapshots alike.
     """
     with reference_cluster(
-        tmp_path, stack_cache, [RELEASE], references=2, javas=1, properties=SNAPSHOTS
+        tmp_path / "cluster", stack_cache, [RELEASE], references=2, javas=1, properties=SNAPSHOTS
     ) as found:
         quorum = Quorum(found)
         leader = quorum.lead(lambda one: one.spec.is_reference)
