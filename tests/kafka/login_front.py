@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import secrets
 import ssl
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final, NamedTuple
 
 from featurewatch.kafka.decode import read_entity, skip_header
@@ -32,12 +32,17 @@ Login = Generator[bytes, bytes, None]
 
 
 class Front(NamedTuple):
-    """How a front is protected; without ``mechanism`` nobody logs in."""
+    """How a front is protected; without ``mechanism`` nobody logs in.
+
+    ``check`` is for mechanisms of one message: it gives the answer to the client's, and raises
+    `ValueError` at a wrong one.
+    """
 
     tls: ssl.SSLContext | None = None
     mechanism: str = ""
     username: str = ""
     password: str = ""
+    check: Callable[[bytes], bytes] | None = None
 
     async def start(self, port: int) -> asyncio.Server:
         """Listens on a free port of the loopback interface, before this one."""
@@ -79,7 +84,7 @@ class Front(NamedTuple):
                 start = skip_header(frame, 8, flexible=False)
                 wanted = read_entity(SaslHandshakeRequestV1, frame, start)[0].mechanism
                 code = 0 if wanted == self.mechanism else _UNSUPPORTED_SASL_MECHANISM
-                login = self._plain() if self.mechanism == "PLAIN" else self._scram()
+                login = self._login()
                 next(login)
                 response = SaslHandshakeResponseV1(error_code=code, mechanisms=(self.mechanism,))
                 writer.write(write_response(correlation_id, response))
@@ -92,7 +97,7 @@ class Front(NamedTuple):
             proof = b""
             try:
                 proof = login.send(bytes(message))
-                is_done = proof.startswith(b"v=") or self.mechanism == "PLAIN"
+                is_done = proof.startswith(b"v=") or not self.mechanism.startswith("SCRAM")
             except ValueError:
                 code, text = _SASL_AUTHENTICATION_FAILED, "Authentication failed"
             response = SaslAuthenticateResponseV0(
@@ -101,6 +106,15 @@ class Front(NamedTuple):
             writer.write(write_response(correlation_id, response))
             if code or is_done:
                 return not code
+
+    def _login(self) -> Login:
+        if self.check is not None:
+            return self._checked(self.check)
+        return self._plain() if self.mechanism == "PLAIN" else self._scram()
+
+    def _checked(self, check: Callable[[bytes], bytes]) -> Login:
+        message = yield b""
+        yield check(message)
 
     def _plain(self) -> Login:
         message = yield b""

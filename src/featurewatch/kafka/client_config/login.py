@@ -7,6 +7,7 @@ from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.jaas import JAAS_KEY, jaas_entry, jaas_text
 
 if TYPE_CHECKING:
+    from featurewatch.kafka.client_config.iam.settings import IamLogin
     from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -18,7 +19,7 @@ _MODULES: Final = {
 }
 """The login module of each mechanism that takes a name and a password."""
 
-_MECHANISMS: Final = (*_MODULES, "OAUTHBEARER")
+_MECHANISMS: Final = (*_MODULES, "OAUTHBEARER", "AWS_MSK_IAM")
 
 
 class Login(NamedTuple):
@@ -49,7 +50,7 @@ def protocol_of(properties: Mapping[str, str]) -> str:
     return protocol
 
 
-def login_of(properties: Mapping[str, str]) -> "Login | OauthLogin | None":
+def login_of(properties: Mapping[str, str]) -> "Login | OauthLogin | IamLogin | None":
     """The login; None where the protocol has none. Raises `SecurityError`."""
     if not protocol_of(properties).startswith("SASL"):
         return None
@@ -67,6 +68,10 @@ def login_of(properties: Mapping[str, str]) -> "Login | OauthLogin | None":
         )
 
         return oauth_login(properties)
+    if mechanism == "AWS_MSK_IAM":
+        from featurewatch.kafka.client_config.iam.properties import iam_login
+
+        return iam_login(properties)
     jaas = _jaas_options(properties.get(JAAS_KEY, ""))
     username = properties.get("sasl.username") or jaas.get("username", "")
     password = properties.get("sasl.password") or jaas.get("password", "")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from featurewatch.kafka.client_config.errors import TokenError
 from featurewatch.kafka.client_config.oauth.settings import (
     FetchLimits,
     OauthLogin,
     TokenCommand,
     TokenEndpoint,
-    TokenError,
     TokenFile,
 )
 from featurewatch.kafka.client_config.oauth.token_source import TokenSource, token_source

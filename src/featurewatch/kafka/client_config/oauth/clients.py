@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.iam.settings import IAM_OAUTH_HANDLER, MskToken
 from featurewatch.kafka.client_config.jaas import jaas_text
 from featurewatch.kafka.client_config.oauth.properties import COMMAND_KEY, OAUTH_MODULE, URL_KEY
 from featurewatch.kafka.client_config.oauth.settings import OauthLogin, TokenCommand, TokenEndpoint
@@ -58,6 +59,13 @@ def java_login(login: OauthLogin, properties: Mapping[str, str]) -> dict[str, st
             f"{URL_KEY}",
             COMMAND_KEY,
         )
+    if isinstance(login.source, MskToken):
+        return {
+            "sasl.mechanism": login.mechanism,
+            "sasl.jaas.config": properties.get("sasl.jaas.config") or f"{OAUTH_MODULE} required;",
+            "sasl.login.callback.handler.class": IAM_OAUTH_HANDLER,
+            "sasl.client.callback.handler.class": IAM_OAUTH_HANDLER,
+        }
     options = {f"extension_{name}": value for name, value in login.extensions}
     if isinstance(login.source, TokenEndpoint):
         source = login.source

@@ -17,8 +17,8 @@ from urllib.parse import quote_plus, urlsplit
 import orjson
 
 from featurewatch.common.text import quoted
-from featurewatch.kafka.client_config.errors import SecurityError
-from featurewatch.kafka.client_config.oauth.settings import FetchLimits, TokenEndpoint, TokenError
+from featurewatch.kafka.client_config.errors import SecurityError, TokenError
+from featurewatch.kafka.client_config.oauth.settings import FetchLimits, TokenEndpoint
 from featurewatch.kafka.client_config.tls import tls_context, tls_files
 
 _OK: Final = (200, 201)

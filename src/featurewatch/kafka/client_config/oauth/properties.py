@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from featurewatch.common.text import quoted
 from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.iam.settings import IAM_OAUTH_HANDLER, MskToken
 from featurewatch.kafka.client_config.jaas import JAAS_KEY, JaasEntry, jaas_entry
 from featurewatch.kafka.client_config.network import integer_property
 from featurewatch.kafka.client_config.oauth.settings import (
@@ -24,6 +25,7 @@ from featurewatch.kafka.client_config.oauth.settings import (
     TokenCommand,
     TokenEndpoint,
     TokenFile,
+    TokenOrigin,
 )
 from featurewatch.kafka.client_config.tls import TLS_KEYS, tls_context, tls_files
 
@@ -38,6 +40,7 @@ _CLIENT_SECRET: Final = (
 )
 _SCOPE: Final = "sasl.oauthbearer.scope"
 _EXTENSIONS: Final = "sasl.oauthbearer.extensions"
+_HANDLER: Final = "sasl.login.callback.handler.class"
 _RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
 _EXAMPLE: Final = f'{OAUTH_MODULE} required clientId="…" clientSecret="…";'
 _OWN_OPTIONS: Final = ("clientId", "clientSecret", "scope")
@@ -71,8 +74,10 @@ def oauth_login(properties: Mapping[str, str]) -> OauthLogin:
     Raises `SecurityError` for what is missing, and for what is not supported.
     """
     _check_supported(properties)
+    if properties.get(_HANDLER, "").strip() == IAM_OAUTH_HANDLER:
+        return _login(properties, _msk_token(properties), {})
     entry = _checked_entry(properties)
-    source: TokenEndpoint | TokenFile | TokenCommand
+    source: TokenOrigin
     url = properties.get(URL_KEY, "").strip()
     if COMMAND_KEY in properties:
         if url:
@@ -88,10 +93,16 @@ def oauth_login(properties: Mapping[str, str]) -> OauthLogin:
     else:
         source = _endpoint(url, properties, entry.options)
     _check_retriever(properties, source)
+    return _login(properties, source, entry.options)
+
+
+def _login(
+    properties: Mapping[str, str], source: TokenOrigin, options: Mapping[str, str]
+) -> OauthLogin:
     subject = properties.get("sasl.oauthbearer.sub.claim.name", "").strip()
     return OauthLogin(
         source,
-        tuple(sorted(_extensions(properties, entry.options).items())),
+        tuple(sorted(_extensions(properties, options).items())),
         subject or "sub",
         _refresh_rule(properties),
         _fetch_limits(properties),
@@ -113,15 +124,7 @@ def _check_supported(properties: Mapping[str, str]) -> None:
 
 
 def _checked_entry(properties: Mapping[str, str]) -> JaasEntry:
-    entry = jaas_entry(properties.get(JAAS_KEY, ""), _EXAMPLE)
-    if entry is None:
-        return JaasEntry(OAUTH_MODULE, {})
-    if entry.module != OAUTH_MODULE:
-        raise SecurityError(
-            f"{JAAS_KEY}: the module {entry.module.rpartition('.')[2]} is not supported with "
-            f"OAUTHBEARER: use {OAUTH_MODULE}",
-            JAAS_KEY,
-        )
+    entry = _entry(properties)
     for name in entry.options:
         is_known = name in _OWN_OPTIONS or name in TLS_KEYS or name.startswith(_EXTENSION_OPTION)
         if not is_known:
@@ -133,9 +136,33 @@ def _checked_entry(properties: Mapping[str, str]) -> JaasEntry:
     return entry
 
 
-def _check_retriever(
-    properties: Mapping[str, str], source: TokenEndpoint | TokenFile | TokenCommand
-) -> None:
+def _entry(properties: Mapping[str, str]) -> JaasEntry:
+    entry = jaas_entry(properties.get(JAAS_KEY, ""), _EXAMPLE)
+    if entry is None:
+        return JaasEntry(OAUTH_MODULE, {})
+    if entry.module != OAUTH_MODULE:
+        raise SecurityError(
+            f"{JAAS_KEY}: the module {entry.module.rpartition('.')[2]} is not supported with "
+            f"OAUTHBEARER: use {OAUTH_MODULE}",
+            JAAS_KEY,
+        )
+    return entry
+
+
+def _msk_token(properties: Mapping[str, str]) -> MskToken:
+    """MSK's own token; properties of other sources have no place beside it."""
+    from featurewatch.kafka.client_config.iam.properties import iam_settings
+
+    for key in (URL_KEY, COMMAND_KEY):
+        if properties.get(key, "").strip():
+            raise SecurityError(
+                f"{key} has no effect with {IAM_OAUTH_HANDLER.rpartition('.')[2]}: leave it out",
+                key,
+            )
+    return MskToken(iam_settings(_entry(properties).options, "MSK's token"))
+
+
+def _check_retriever(properties: Mapping[str, str], source: TokenOrigin) -> None:
     """Of Kafka's classes that fetch tokens, the one that is named must be what the URL is for."""
     name = properties.get(_RETRIEVER, "").rpartition(".")[2]
     expected = {"ClientCredentialsJwtRetriever": TokenEndpoint, "FileJwtRetriever": TokenFile}

@@ -6,19 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from featurewatch.common.text import quoted
+from featurewatch.kafka.client_config.iam.settings import MskToken
 
 MECHANISM: Final = "OAUTHBEARER"
-
-
-class TokenError(Exception):
-    """There is no token: one line that says why and what to do, without a secret.
-
-    ``is_transient``: the same request may succeed a moment later.
-    """
-
-    def __init__(self, text: str, *, is_transient: bool = False) -> None:
-        super().__init__(text)
-        self.is_transient = is_transient
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +59,10 @@ class TokenCommand:
         return quoted(self.program)
 
 
+TokenOrigin = TokenEndpoint | TokenFile | TokenCommand | MskToken
+"""Where tokens come from."""
+
+
 class RefreshRule(NamedTuple):
     """When a token is renewed (``sasl.login.refresh.…`` of Kafka).
 
@@ -105,7 +99,7 @@ DEFAULT_LIMITS: Final = FetchLimits()
 class OauthLogin:
     """A login by tokens. ``extensions`` are those of the SASL message (KIP-342)."""
 
-    source: TokenEndpoint | TokenFile | TokenCommand
+    source: TokenOrigin
     extensions: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     subject_claim: str = "sub"
     refresh: RefreshRule = DEFAULT_REFRESH
