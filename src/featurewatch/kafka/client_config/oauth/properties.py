@@ -15,18 +15,15 @@ from featurewatch.common.text import quoted
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.iam.settings import IAM_OAUTH_HANDLER, MskToken
 from featurewatch.kafka.client_config.jaas import JAAS_KEY, JaasEntry, jaas_entry
-from featurewatch.kafka.client_config.network import integer_property
+from featurewatch.kafka.client_config.oauth.assertion_properties import client_assertion
 from featurewatch.kafka.client_config.oauth.settings import (
-    DEFAULT_LIMITS,
-    DEFAULT_REFRESH,
-    FetchLimits,
     OauthLogin,
-    RefreshRule,
     TokenCommand,
     TokenEndpoint,
     TokenFile,
     TokenOrigin,
 )
+from featurewatch.kafka.client_config.oauth.times import fetch_limits, refresh_rule
 from featurewatch.kafka.client_config.tls import TLS_KEYS, tls_context, tls_files
 
 OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -46,8 +43,11 @@ _EXAMPLE: Final = f'{OAUTH_MODULE} required clientId="…" clientSecret="…";'
 _OWN_OPTIONS: Final = ("clientId", "clientSecret", "scope")
 _EXTENSION_OPTION: Final = "extension_"
 
+_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+"""The grant by an assertion, as librdkafka names it."""
+
 _ALLOWED_VALUES: Final = {
-    "sasl.oauthbearer.grant.type": ("client_credentials",),
+    "sasl.oauthbearer.grant.type": ("client_credentials", _BEARER),
     "sasl.oauthbearer.method": ("default", "oidc"),
     "sasl.oauthbearer.metadata.authentication.type": ("none",),
     "enable.sasl.oauthbearer.unsecure.jwt": ("false",),
@@ -55,7 +55,8 @@ _ALLOWED_VALUES: Final = {
 """Properties of which one value, or two, are supported."""
 
 _REFUSED: Final = {
-    "sasl.oauthbearer.assertion.": "the grant by a signed assertion is not supported",
+    "sasl.oauthbearer.assertion.private.key.pem": "a key in a file of properties is not supported: "
+    "set sasl.oauthbearer.assertion.private.key.file",
     "sasl.oauthbearer.config": "unsecured tokens and those of cloud metadata are not supported",
 }
 """By the beginning of a property: why it cannot be used with this mechanism."""
@@ -104,8 +105,8 @@ def _login(
         source,
         tuple(sorted(_extensions(properties, options).items())),
         subject or "sub",
-        _refresh_rule(properties),
-        _fetch_limits(properties),
+        refresh_rule(properties),
+        fetch_limits(properties),
     )
 
 
@@ -165,7 +166,11 @@ def _msk_token(properties: Mapping[str, str]) -> MskToken:
 def _check_retriever(properties: Mapping[str, str], source: TokenOrigin) -> None:
     """Of Kafka's classes that fetch tokens, the one that is named must be what the URL is for."""
     name = properties.get(_RETRIEVER, "").rpartition(".")[2]
-    expected = {"ClientCredentialsJwtRetriever": TokenEndpoint, "FileJwtRetriever": TokenFile}
+    expected = {
+        "ClientCredentialsJwtRetriever": TokenEndpoint,
+        "FileJwtRetriever": TokenFile,
+        "JwtBearerJwtRetriever": TokenEndpoint,
+    }
     if name in expected and not isinstance(source, expected[name]):
         raise SecurityError(
             f"{_RETRIEVER}={name} does not fetch from {source}: leave it out", _RETRIEVER
@@ -187,11 +192,15 @@ def _endpoint(url: str, properties: Mapping[str, str], options: Mapping[str, str
         )
     client_id = _first(properties, _CLIENT_ID) or options.get("clientId", "")
     client_secret = _first(properties, _CLIENT_SECRET) or options.get("clientSecret", "")
+    is_bearer = _is_bearer(properties)
+    assertion = client_assertion(properties, is_bearer=is_bearer)
+    if assertion is not None:
+        client_secret = ""
     for value, key, option in (
         (client_id, _CLIENT_ID[0], "clientId"),
         (client_secret, _CLIENT_SECRET[0], "clientSecret"),
     ):
-        if not value:
+        if not value and assertion is None:
             raise SecurityError(
                 f"{URL_KEY} needs {key}, or {option} in {JAAS_KEY}",
                 JAAS_KEY if JAAS_KEY in properties else URL_KEY,
@@ -208,6 +217,16 @@ def _endpoint(url: str, properties: Mapping[str, str], options: Mapping[str, str
         (properties.get(_SCOPE) or options.get("scope", "")).strip(),
         tuple(sorted(tls.items())),
         properties.get("sasl.oauthbearer.header.urlencode", "").strip().lower() == "true",
+        assertion,
+        is_bearer,
+    )
+
+
+def _is_bearer(properties: Mapping[str, str]) -> bool:
+    """Whether the assertion is the grant: by Kafka's class (KIP-1139), or as librdkafka says it."""
+    name = properties.get(_RETRIEVER, "").strip().rpartition(".")[2]
+    return name == "JwtBearerJwtRetriever" or (
+        properties.get("sasl.oauthbearer.grant.type", "").strip().lower() == _BEARER
     )
 
 
@@ -260,7 +279,7 @@ def _command(text: str) -> TokenCommand:
     return TokenCommand(program, tuple(arguments))
 
 
-# -- what is sent with them, and when they are renewed ---------------------------------------------
+# -- what is sent with them ------------------------------------------------------------------------
 
 
 def _extensions(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
@@ -281,46 +300,6 @@ def _extensions(properties: Mapping[str, str], options: Mapping[str, str]) -> di
                 _EXTENSIONS if _EXTENSIONS in properties else JAAS_KEY,
             )
     return extensions
-
-
-def _refresh_rule(properties: Mapping[str, str]) -> RefreshRule:
-    """The ranges are those of ``SaslConfigs``."""
-    default = DEFAULT_REFRESH
-    prefix = "sasl.login.refresh."
-    return RefreshRule(
-        _decimal(properties, f"{prefix}window.factor", default.window_factor, (0.5, 1.0)),
-        _decimal(properties, f"{prefix}window.jitter", default.window_jitter, (0.0, 0.25)),
-        _decimal(properties, f"{prefix}min.period.seconds", default.min_period_s, (0, 900)),
-        _decimal(properties, f"{prefix}buffer.seconds", default.buffer_s, (0, 3600)),
-    )
-
-
-def _fetch_limits(properties: Mapping[str, str]) -> FetchLimits:
-    default = DEFAULT_LIMITS
-
-    def seconds(key: str, otherwise: float, lowest: int = 1) -> float:
-        number = integer_property(properties, key, lowest, "a number of milliseconds")
-        return otherwise if number is None else number / 1000
-
-    return FetchLimits(
-        seconds("sasl.login.connect.timeout.ms", default.connect_s),
-        seconds("sasl.login.read.timeout.ms", default.read_s),
-        seconds("sasl.login.retry.backoff.ms", default.backoff_s),
-        seconds("sasl.login.retry.backoff.max.ms", default.max_backoff_s),
-    )
-
-
-def _decimal(
-    properties: Mapping[str, str], key: str, default: float, limits: tuple[float, float]
-) -> float:
-    text = properties.get(key, "").strip()
-    if not text:
-        return default
-    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) and limits[0] <= float(text) <= limits[1]:
-        return float(text)
-    raise SecurityError(
-        f"{key}={text:.20} is not a number from {limits[0]:g} to {limits[1]:g}", key
-    )
 
 
 def _first(properties: Mapping[str, str], keys: tuple[str, ...]) -> str:
