@@ -213,7 +213,7 @@ DISCOVERY = "/.well-known/openid-configuration"
     ("answer", "line"),
     [
         (metadata("https://another.test"), "names another issuer"),
-        (metadata(**{"token_endpoint": "http://idp.test/token"}), "not by https"),
+        (metadata(token_endpoint="http://idp.test/token"), "not by https"),
         (lambda _: web.Response(text="<html>"), "code 200 that is not JSON"),
         (lambda _: web.Response(status=503), "answered with code 503"),
         (lambda _: web.Response(status=302, headers={"Location": "/x"}), "answered with code 302"),

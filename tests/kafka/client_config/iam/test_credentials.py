@@ -63,7 +63,7 @@ def test_a_role_is_assumed_and_assumed_again_before_it_ends(sts: Sts) -> None:
     assert set(sts.key_ids) == {KEY_ID}
 
 
-def test_the_role_has_keys_of_its_own(sts: Sts) -> None:
+def test_the_role_has_its_own_keys(sts: Sts) -> None:
     """``awsRoleAccessKeyId`` and its secret go before the default chain."""
     settings = IamSettings(role_arn=ROLE, role_keys=RoleKeys("AKOTHER", "s"))
     credentials(settings).current()

@@ -41,7 +41,7 @@ PROPERTIES = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "AWS_MSK_
 
 @pytest.fixture
 def _frozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock of botocore stands at `NOW`."""
+    """The clock of botocore is stopped at `NOW`."""
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda *_, **__: NOW)
 
 

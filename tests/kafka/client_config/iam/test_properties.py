@@ -147,7 +147,7 @@ def test_clients_of_the_bus_take_the_signed_token(
     assert end_s > 0
     assert (subject, extensions) == ("aws-msk-iam", {})
     assert BusSettings(f"{HOST}:9098", properties).client()["sasl.mechanism"] == "OAUTHBEARER"
-    assert _credentials(BusSettings(f"{HOST}:9098", properties)).mechanism == "OAUTHBEARER"
+    assert _credentials(BusSettings(f"{HOST}:9098", properties)).mechanism.value == "OAUTHBEARER"
     for given, handler in ((properties, "client"), (TOKEN, "login")):
         java = java_properties(given)
         assert java[f"sasl.{handler}.callback.handler.class"].startswith("software.amazon.msk")

@@ -58,7 +58,7 @@ class AwsCredentials:
         """Credentials that are valid now.
 
         Raises:
-            TokenError: There are none: one line that says why. What fails for a moment was tried
+            TokenError: Nothing gives any: one line that says why. What fails for a moment was tried
                 again as often as ``awsMaxRetries`` says.
         """
         with self._lock:
