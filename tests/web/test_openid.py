@@ -133,7 +133,7 @@ async def test_who_signs_in_and_is_in_a_group_may_read(
         assert "Max-Age=28800" in session[0]
         assert (await client.get(FLEET)).status == 200
         assert (await client.head("/login")).status == 204
-        # A provider's code is good for one sign-in, and the cookie of it is gone.
+        # A provider's code is good for one sign-in, and so is the cookie of it.
         assert (await end(client, "code=again&state=x")).status == 403
         assert (await client.post("/logout")).status == 204
         assert (await client.get(FLEET)).status == 401
@@ -213,7 +213,7 @@ DISCOVERY = "/.well-known/openid-configuration"
     ("answer", "line"),
     [
         (metadata("https://another.test"), "names another issuer"),
-        (metadata(token_endpoint="http://idp.test/token"), "not by https"),
+        (metadata(token_endpoint="http://idp.test/token"), "not by https"),  # noqa: S106
         (lambda _: web.Response(text="<html>"), "code 200 that is not JSON"),
         (lambda _: web.Response(status=503), "answered with code 503"),
         (lambda _: web.Response(status=302, headers={"Location": "/x"}), "answered with code 302"),
