@@ -129,6 +129,13 @@ def check_token(
     check_signature(host, dict(parse_qsl(url.query)), secrets, now or datetime.now(UTC))
 
 
+def check_oauth_message(message: bytes, region: str, secrets: Mapping[str, str]) -> bytes:
+    """A broker's answer to the message of OAUTHBEARER with a signed token; as above."""
+    token = message.partition(b"auth=Bearer ")[2].partition(b"\x01")[0]
+    check_token(token.decode(), region, secrets)
+    return b""
+
+
 _ASSUMED: Final = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
 <AssumeRoleResult><AssumedRoleUser><Arn>{arn}</Arn><AssumedRoleId>A:b</AssumedRoleId>
 </AssumedRoleUser><Credentials><AccessKeyId>ASIAROLE</AccessKeyId>

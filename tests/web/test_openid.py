@@ -24,13 +24,8 @@ from featurewatch.common.http.openid import FLOW_S, OpenIdConfig, SignIn
 from featurewatch.common.http.web_config import parse_web_config
 from featurewatch.stack.java.jars import Cache
 from featurewatch.web.openapi import ROOT
-from featurewatch.web.openid.id_token import (
-    SignInError,
-    UnknownKeyError,
-    may_read,
-    signing_keys,
-    verified_claims,
-)
+from featurewatch.web.openid.errors import SignInError, UnknownKeyError
+from featurewatch.web.openid.id_token import may_read, signing_keys, verified_claims
 from featurewatch.web.openid.provider import MAX_ANSWER_BYTES
 from featurewatch.web.openid.routes import COOKIE
 from featurewatch.web.server import PageServer
@@ -334,7 +329,8 @@ def test_a_key_that_is_unknown_may_be_new() -> None:
     """Then the keys are read again."""
     with pytest.raises(UnknownKeyError):
         verified_claims(id_token(), signing_keys({"keys": []}), CONFIG, "n")
-    for content in (None, [], {"keys": {}}):
+    contents: list[Any] = [None, [], {"keys": {}}]
+    for content in contents:
         with pytest.raises(SignInError, match="not a set of keys"):
             signing_keys(content)
 

@@ -10,6 +10,7 @@ from featurewatch.kafka.client_config.login import Login, login_of, protocol_of
 from featurewatch.kafka.client_config.tls import TlsFiles, tls_files
 
 if TYPE_CHECKING:
+    from featurewatch.kafka.client_config.iam.settings import IamLogin
     from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 
 _PASSED_ON: Final = (
@@ -118,21 +119,21 @@ def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
     login = login_of(properties)
     if isinstance(login, Login):
         result |= {"sasl.mechanism": login.mechanism, "sasl.jaas.config": login.jaas()}
-    elif login is not None and login.mechanism == "AWS_MSK_IAM":
-        result |= _java_iam(properties)
     elif login is not None:
-        from featurewatch.kafka.client_config.oauth.clients import java_login
-
-        result |= java_login(login, properties)
+        result |= _java_tokens(login, properties)
     if protocol.endswith("SSL"):
         result |= _java_tls(properties, tls_files(properties))
     return result
 
 
-def _java_iam(properties: Mapping[str, str]) -> dict[str, str]:
-    """AWS_MSK_IAM, by aws-msk-iam-auth, which has to be on the class path."""
-    from featurewatch.kafka.client_config.iam.settings import IAM_HANDLER, IAM_MODULE
+def _java_tokens(login: "OauthLogin | IamLogin", properties: Mapping[str, str]) -> dict[str, str]:
+    """OAUTHBEARER; or AWS_MSK_IAM, by aws-msk-iam-auth, which has to be on the class path."""
+    from featurewatch.kafka.client_config.iam.settings import IAM_HANDLER, IAM_MODULE, IamLogin
 
+    if not isinstance(login, IamLogin):
+        from featurewatch.kafka.client_config.oauth.clients import java_login
+
+        return java_login(login, properties)
     return {
         "sasl.mechanism": "AWS_MSK_IAM",
         "sasl.jaas.config": properties.get("sasl.jaas.config") or f"{IAM_MODULE} required;",

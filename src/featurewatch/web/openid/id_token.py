@@ -4,13 +4,14 @@ PyJWT checks the signature and the claims (OpenID Connect Core 1.0, 3.1.3.7).
 """
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import jwt
 
 from featurewatch.common.http.openid import OpenIdConfig
 from featurewatch.common.text import quoted
+from featurewatch.web.openid.errors import SignInError, UnknownKeyError
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384")
 """Signatures by a key that only the provider has; ``none`` and those by the secret are not among
@@ -21,14 +22,6 @@ LEEWAY_S: Final = 60
 
 _MAX_KEYS: Final = 100
 _MAX_GROUPS: Final = 10_000
-
-
-class SignInError(Exception):
-    """A sign-in failed: one line for the user and the log, without a secret."""
-
-
-class UnknownKeyError(SignInError):
-    """The token is signed with a key that is not among the given ones."""
 
 
 def signing_keys(content: Any) -> dict[str, jwt.PyJWK]:
@@ -88,7 +81,7 @@ def verified_claims(
     return claims
 
 
-def may_read(claims: dict[str, Any], config: OpenIdConfig) -> bool:
+def may_read(claims: Mapping[str, Any], config: OpenIdConfig) -> bool:
     """Whether a user is in one of the allowed groups, if there are any."""
     if not config.allowed_groups:
         return True

@@ -16,12 +16,8 @@ import orjson
 
 from featurewatch.common.http.openid import OpenIdConfig, SignIn, is_safe_url
 from featurewatch.common.text import error_line, quoted
-from featurewatch.web.openid.id_token import (
-    SignInError,
-    UnknownKeyError,
-    signing_keys,
-    verified_claims,
-)
+from featurewatch.web.openid.errors import SignInError, UnknownKeyError
+from featurewatch.web.openid.id_token import may_read, signing_keys, verified_claims
 
 MAX_ANSWER_BYTES: Final = 256 * 1024
 TIMEOUT_S: Final = 10.0
@@ -92,6 +88,10 @@ class Provider:
             except UnknownKeyError:
                 keys = await self._signing_keys(metadata, _MIN_KEYS_S)
                 return verified_claims(token, keys, self.config, sign_in.nonce)
+
+    def may_read(self, claims: Mapping[str, Any]) -> bool:
+        """Whether a user with these claims is in one of the allowed groups."""
+        return may_read(claims, self.config)
 
     async def _id_token(self, metadata: Metadata, code: str, sign_in: SignIn) -> str:
         form = {
@@ -203,12 +203,3 @@ def _shown(url: str) -> str:
 
 def _reason(error: BaseException) -> str:
     return quoted(error_line(error))
-
-
-def form_of(parameters: Mapping[str, str]) -> tuple[str, str, str]:
-    """Code, state and error of what a browser brings back from the provider."""
-    return (
-        parameters.get("code", ""),
-        parameters.get("state", ""),
-        parameters.get("error", "")[:_MAX_CODE_CHARS],
-    )

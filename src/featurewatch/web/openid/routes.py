@@ -17,11 +17,11 @@ from featurewatch.common.http.access import CLIENT, AccessControl
 from featurewatch.common.http.openid import FLOW_S, OpenIdConfig, SignIn
 from featurewatch.common.http.problems import ProblemError
 from featurewatch.common.text import quoted
-from featurewatch.web.openid.id_token import SignInError, may_read
-from featurewatch.web.openid.provider import Provider, form_of
+from featurewatch.web.openid.errors import SignInError
 
 if TYPE_CHECKING:
     from featurewatch.web.login import LoginPage
+    from featurewatch.web.openid.provider import Provider
 
 BEGIN: Final = "/openid-login"
 CALLBACK: Final = "/openid-callback"
@@ -54,7 +54,9 @@ class OpenIdRoutes:
         """Sends a browser to the provider, with a cookie that knows it again."""
         provider = self._current()
         view = request.query.get("view", "")[:_MAX_VIEW_CHARS]
-        sign_in = SignIn(*(secrets.token_urlsafe(32) for _ in range(3)), view)
+        sign_in = SignIn(
+            secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(32), view
+        )
         digest = hashlib.sha256(sign_in.verifier.encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
         try:
@@ -72,7 +74,7 @@ class OpenIdRoutes:
         provider = self._current()
         config, now_s = provider.config, self._wall_clock_s()
         sign_in = openid.sign_in_of(config, request.cookies.get(COOKIE, ""), now_s)
-        code, state, error = form_of(request.query)
+        code, state, error = (request.query.get(name, "") for name in ("code", "state", "error"))
         if sign_in is None or not hmac.compare_digest(sign_in.state.encode(), state.encode()):
             text = "This sign-in was not begun here, or took too long: sign in again."
             return self._failed(request, "", text, HTTPStatus.FORBIDDEN)
@@ -83,7 +85,7 @@ class OpenIdRoutes:
             claims = await provider.claims(code, sign_in)
         except SignInError as failed:
             return self._failed(request, sign_in.view, str(failed), HTTPStatus.BAD_GATEWAY)
-        if not may_read(claims, config):
+        if not provider.may_read(claims):
             text = "You are signed in, but in none of the groups that may read this page."
             return self._failed(request, sign_in.view, text, HTTPStatus.FORBIDDEN)
         return self._signed_in(request, config, sign_in, now_s)
@@ -98,8 +100,10 @@ class OpenIdRoutes:
         response.headers.add("Set-Cookie", self._login.cookie(request, COOKIE, "", 0, "Lax"))
         return response
 
-    def _current(self) -> Provider:
+    def _current(self) -> "Provider":
         """The provider of the file as it is now; raises `ProblemError`: there is none."""
+        from featurewatch.web.openid.provider import Provider  # here: few pages need it
+
         config = self._access.rules.config.openid
         if config is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, "There is no provider to sign in with.")

@@ -117,9 +117,10 @@ async def connect(host: str, secrets: dict[str, str]) -> Connection:
     def check(message: bytes) -> bytes:
         return check_payload(message, host, secrets)
 
-    front = await Front(None, "AWS_MSK_IAM", check=check).start(behind.sockets[0].getsockname()[1])
-    async with behind, front:
-        address = Address("127.0.0.1", front.sockets[0].getsockname()[1])
+    front = Front(None, "AWS_MSK_IAM", checks={"AWS_MSK_IAM": check})
+    server = await front.start(behind.sockets[0].getsockname()[1])
+    async with behind, server:
+        address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
         return await open_connection(address, from_properties(PROPERTIES), timeout_s=20)
 
 

@@ -53,7 +53,8 @@ class CredentialSource:
     def _fetch(self) -> "Future[ReadOnlyCredentials]":
         with self._lock:
             if self._pending is None:
-                self._pending = pending = Future()
+                pending: Future[ReadOnlyCredentials] = Future()
+                self._pending = pending
                 pending.set_running_or_notify_cancel()
                 threading.Thread(
                     target=self._run, args=(pending,), name="featurewatch-iam", daemon=True

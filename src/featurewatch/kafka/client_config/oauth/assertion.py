@@ -91,10 +91,10 @@ def _signature(assertion: SignedAssertion, content: bytes) -> bytes:
     key = _key(assertion)
     if assertion.algorithm == "RS256" and isinstance(key, rsa.RSAPrivateKey):
         return key.sign(content, padding.PKCS1v15(), SHA256())
-    is_p256 = isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.key_size == _EC_BITS
-    if assertion.algorithm == "ES256" and is_p256:
+    if assertion.algorithm == "ES256" and isinstance(key, ec.EllipticCurvePrivateKey):
         r, s = utils.decode_dss_signature(key.sign(content, ec.ECDSA(SHA256())))
-        return r.to_bytes(32) + s.to_bytes(32)  # RFC 7518, 3.4
+        if key.curve.key_size == _EC_BITS:
+            return r.to_bytes(32) + s.to_bytes(32)  # RFC 7518, 3.4
     raise TokenError(
         f"the key in {_PREFIX}.private.key.file {assertion.key_file} is not one for "
         f"{assertion.algorithm}: RS256 needs RSA, ES256 the curve P-256"

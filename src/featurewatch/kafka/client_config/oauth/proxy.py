@@ -7,9 +7,9 @@ properties cannot set either. As there, loopback addresses have no proxy.
 import base64
 import ipaddress
 import socket
+import urllib.request
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
 
 from featurewatch.common.text import quoted
 from featurewatch.kafka.client_config.errors import TokenError
@@ -34,9 +34,12 @@ class Proxy(NamedTuple):
 
 def proxy_for(scheme: str, host: str, port: int) -> Proxy | None:
     """The proxy for an endpoint; None: it is reached directly. Raises `TokenError`."""
-    proxies = getproxies_environment()
+    proxies = urllib.request.getproxies_environment()
     url = proxies.get(scheme) or proxies.get("all", "")
-    if not url or _is_loopback(host) or proxy_bypass_environment(f"{host}:{port}", proxies):
+    if not url or _is_loopback(host):
+        return None
+    # Typeshed lacks it.
+    if urllib.request.proxy_bypass_environment(f"{host}:{port}", proxies):  # type: ignore[attr-defined]
         return None
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
