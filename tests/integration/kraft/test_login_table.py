@@ -26,7 +26,6 @@ from featurewatch.agents.app import _credentials
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.runtime.cluster_image import read_image
 from featurewatch.common.private_files import write_private
-from featurewatch.kafka.client_properties import client_config
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.server_properties import Addresses
@@ -272,7 +271,7 @@ class Client:
     @property
     def bus(self) -> BusSettings:
         """The node as a bus."""
-        return BusSettings(self.broker, client_config(self.properties))
+        return BusSettings(self.broker, self.properties)
 
     def run(self, *arguments: str) -> None:
         """Runs a command at the broker."""

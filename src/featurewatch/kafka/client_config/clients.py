@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,16 +82,18 @@ def bus_login(properties: Mapping[str, str], servers: str) -> "Login | OauthLogi
 
     Raises `SecurityError`. ``servers`` may name the region of the cluster.
     """
-    from featurewatch.kafka.client_config.iam.settings import IamLogin
-
     login = login_of(properties)
-    if not isinstance(login, IamLogin):
+    if login is None or isinstance(login, Login):
         return login
     from featurewatch.kafka.client_config.iam.region import region_in
-    from featurewatch.kafka.client_config.iam.settings import MskToken
+    from featurewatch.kafka.client_config.iam.settings import IamLogin, MskToken
     from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 
-    return OauthLogin(MskToken(login.settings, region_in(servers)))
+    if isinstance(login, IamLogin):
+        return OauthLogin(MskToken(login.settings, region_in(servers)))
+    if isinstance(login.source, MskToken):
+        return replace(login, source=replace(login.source, region=region_in(servers)))
+    return login
 
 
 def _librdkafka_tls(files: TlsFiles) -> dict[str, str | bool]:

@@ -146,6 +146,8 @@ def test_clients_of_the_bus_take_the_signed_token(
     check_token(text, "eu-central-1", {KEY_ID: SECRET})
     assert end_s > 0
     assert (subject, extensions) == ("aws-msk-iam", {})
+    by_token = librdkafka_properties(TOKEN, f"{HOST}:9098")["oauth_cb"]("")[0]
+    check_token(by_token, "eu-central-1", {KEY_ID: SECRET})
     assert BusSettings(f"{HOST}:9098", properties).client()["sasl.mechanism"] == "OAUTHBEARER"
     assert _credentials(BusSettings(f"{HOST}:9098", properties)).mechanism.value == "OAUTHBEARER"
     for given, handler in ((properties, "client"), (TOKEN, "login")):
