@@ -5,9 +5,11 @@ not followed, and endpoints are by https.
 """
 
 import asyncio
+import base64
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote_plus, urlencode
 
@@ -24,6 +26,7 @@ TIMEOUT_S: Final = 10.0
 _METADATA_S: Final = 3600.0
 _MIN_KEYS_S: Final = 60.0
 """Unknown keys make the provider's be read again, but not more often than this."""
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _MAX_EXCHANGES: Final = 8
 _MAX_CODE_CHARS: Final = 4_096
 
@@ -101,10 +104,9 @@ class Provider:
             "code_verifier": sign_in.verifier,
         }
         # RFC 6749, 2.3.1: both parts are encoded as in a form.
-        login = aiohttp.BasicAuth(
-            quote_plus(self.config.client_id), quote_plus(self.config.client_secret)
-        )
-        answer = await self._answer("POST", metadata.token_endpoint, data=form, auth=login)
+        client = f"{quote_plus(self.config.client_id)}:{quote_plus(self.config.client_secret)}"
+        login = {"Authorization": f"Basic {base64.b64encode(client.encode()).decode()}"}
+        answer = await self._answer("POST", metadata.token_endpoint, login, data=form)
         token = answer.get("id_token") if isinstance(answer, dict) else None
         if not isinstance(token, str) or not token:
             raise SignInError("the provider answered without an ID token: is openid in its scopes?")
@@ -140,7 +142,9 @@ class Provider:
                 self._keys_s = now_s
             return self._keys
 
-    async def _answer(self, method: str, url: str, **content: Any) -> Any:
+    async def _answer(
+        self, method: str, url: str, headers: Mapping[str, str] = _NO_HEADERS, **content: Any
+    ) -> Any:
         """The parsed JSON of an answer; raises `SignInError`."""
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         try:
@@ -153,7 +157,7 @@ class Provider:
                     method,
                     url,
                     allow_redirects=False,
-                    headers={"Accept": "application/json"},
+                    headers={"Accept": "application/json", **headers},
                     **content,
                 ) as response,
             ):
