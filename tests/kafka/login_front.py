@@ -91,7 +91,9 @@ class Front(NamedTuple):
                 login = self._login(wanted)
                 is_scram = wanted.startswith("SCRAM")
                 next(login)
-                response = SaslHandshakeResponseV1(error_code=code, mechanisms=(self.mechanism,))
+                response = SaslHandshakeResponseV1(
+                    error_code=code, mechanisms=tuple({self.mechanism: None, **self.checks})
+                )
                 writer.write(write_response(correlation_id, response))
                 continue
             if key != SaslAuthenticateRequestV0.__api_key__ or login is None:

@@ -6,7 +6,7 @@ Central other than these jars is read.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ class JarLock:
 
     sha256: Mapping[str, str]
     class_paths: Mapping[str, Mapping[str, Sequence[str]]]
-    programs: Mapping[str, Sequence[str]]
+    programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @cache

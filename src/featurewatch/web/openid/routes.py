@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aiohttp import web
 
@@ -20,7 +20,6 @@ from featurewatch.common.text import quoted
 from featurewatch.web.openid.errors import SignInError
 
 if TYPE_CHECKING:
-    from featurewatch.web.login import LoginPage
     from featurewatch.web.openid.provider import Provider
 
 BEGIN: Final = "/openid-login"
@@ -31,13 +30,31 @@ _LOG: Final = logging.getLogger("featurewatch.web")
 _MAX_VIEW_CHARS: Final = 1_000
 
 
+class Page(Protocol):
+    """What a sign-in needs of the page's login (`LoginPage`)."""
+
+    def form(self, view: str, error: str, status: HTTPStatus) -> web.Response:
+        """The form, with an error."""
+
+    def back_to(self, view: str) -> web.Response:
+        """Sends a browser to a view of the page."""
+
+    def session_cookie(self, request: web.Request, session: str, max_age_s: int) -> str:
+        """The header with a session."""
+
+    def cookie(
+        self, request: web.Request, name: str, value: str, max_age_s: int, same_site: str
+    ) -> str:
+        """The header with any cookie."""
+
+
 class OpenIdRoutes:
     """Serves both; ``wall_clock_s`` is the time of day."""
 
     def __init__(
         self,
         access: AccessControl,
-        login: "LoginPage",
+        login: Page,
         wall_clock_s: Callable[[], float] = time.time,
     ) -> None:
         self._access = access
