@@ -340,6 +340,18 @@ WAYS: dict[str, Callable[[Client], None]] = {
 }
 
 
+def connects(connect: Callable[[Client], None], client: Client, reasons: list[str]) -> bool:
+    """Whether a way works; on a machine that is busy, a deadline of two seconds may pass."""
+    for _ in range(3):
+        try:
+            connect(client)
+        except Exception as error:
+            reasons.append(f"{client.properties}: {error!r:.300}")
+        else:
+            return True
+    return False
+
+
 def test_the_table_of_logins_is_what_works(
     node: LoginNode,
     monkeypatch: pytest.MonkeyPatch,
@@ -360,12 +372,7 @@ def test_the_table_of_logins_is_what_works(
         client = Client(broker, controller, properties, file, command)
         cells = []
         for way, connect in WAYS.items():
-            try:
-                connect(client)
-                cells.append("yes")
-            except Exception as error:
-                cells.append("no")
-                reasons.append(f"{name}, {way}: {error!r:.300}")
+            cells.append("yes" if connects(connect, client, reasons) else "no")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     for hidden in (SECRET, PASSWORD, AWS_SECRET):
         assert hidden not in caplog.text
