@@ -66,8 +66,8 @@ def login(provider: OidcServer, **others: str) -> Security:
     )
 
 
-def bearer(provider: OidcServer, directory: Path) -> Security:
-    """The same client with an assertion as its grant (KIP-1139)."""
+def asserted(provider: OidcServer, directory: Path) -> Security:
+    """The same client with a signed assertion instead of its secret (KIP-1258)."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     file = directory / "key.pem"
     file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -77,12 +77,14 @@ def bearer(provider: OidcServer, directory: Path) -> Security:
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "OAUTHBEARER",
             "sasl.oauthbearer.token.endpoint.url": provider.token_url,
-            "sasl.oauthbearer.jwt.retriever.class": f"{CLASSES}.JwtBearerJwtRetriever",
+            "sasl.oauthbearer.client.credentials.client.id": "featurewatch",
             "sasl.oauthbearer.scope": "kafka",
             f"{prefix}.private.key.file": str(file),
             f"{prefix}.claim.iss": "featurewatch",
             f"{prefix}.claim.sub": "featurewatch",
-            f"{prefix}.claim.aud": provider.issuer,
+            f"{prefix}.claim.aud": provider.token_url,
+            f"{prefix}.claim.exp.seconds": "60",
+            f"{prefix}.claim.jti.include": "true",
         }
     )
 
@@ -97,7 +99,7 @@ async def test_a_change_of_level_is_followed_over_the_end_of_tokens_without_a_fa
     """
     guarded, release = node
     level = LEVELS[release][1]
-    for other in (login(provider, **{"client.id": "x"}), bearer(provider, tmp_path)):
+    for other in (login(provider, **{"client.id": "x"}), asserted(provider, tmp_path)):
         connection = await open_connection(Address.parse(guarded.broker), other, timeout_s=20)
         await connection.close()
     security = login(provider)
