@@ -49,11 +49,6 @@ def oidc_server(cache: Cache, lifetime_s: int = 20) -> Iterator[OidcServer]:
                 "match": "client_credentials",
                 "claims": {"sub": "featurewatch", "aud": ["kafka"]},
             },
-            {
-                "requestParam": "grant_type",
-                "match": "urn:ietf:params:oauth:grant-type:jwt-bearer",
-                "claims": {"sub": "featurewatch", "aud": ["kafka"]},
-            },
         ],
     }
     config = {"interactiveLogin": True, "tokenCallbacks": [callback]}

@@ -68,8 +68,13 @@ async def authenticate(
         connection, messages.SaslHandshakeRequestV1(mechanism=mechanism), timeout_s
     )
     if handshake.error_code:
-        offered = quoted(", ".join(handshake.mechanisms)) or "none"
+        offered = quoted(", ".join(handshake.mechanisms))
         await connection.close()
+        if not offered:
+            raise AuthenticationError(
+                f"{connection.address} does not offer SASL {mechanism} (it offers: none): it is a "
+                "listener without a login, so give the address of another"
+            )
         raise AuthenticationError(
             f"{connection.address} does not offer SASL {mechanism} (it offers: {offered}): "
             "set sasl.mechanism to one of these"
