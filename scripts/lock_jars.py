@@ -1,9 +1,9 @@
 """Writes ``stack/java/jars.lock.json``: ``python -m scripts.lock_jars``.
 
 The lock has the SHA-256 of every jar that is started, and the class paths of every patch of the
-releases from `OLDEST` to the newest that has a file, and of `PROGRAMS`. All jars are fetched, about 2 GB, into a
-temporary directory, or into the one that is given. Each must have the SHA-1 that Maven Central
-publishes beside it. `add` locks one patch more, whose jars are all that it fetches.
+releases from `OLDEST` to the newest that has a file, and of `PROGRAMS`. All jars are fetched, about
+2 GB, into a temporary directory, or into the one that is given. Each must have the SHA-1 that Maven
+Central publishes beside it. `add` locks one patch more, whose jars are all that it fetches.
 """
 
 import hashlib
