@@ -33,13 +33,11 @@ from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
 from tests.common.http.ports import TOKEN, Files
 from tests.oidc_server import OidcServer, oidc_server
+from tests.web.openid_section import CALLBACK, CLIENT, SECRET, section
 from tests.web.samples import NOW_MS, read_model, state_of
 
 HTML = {"Accept": "text/html"}
 FLEET = f"{ROOT}/fleet"
-SECRET = "pr0vider-s3cret"  # noqa: S105 - of tests
-CLIENT = "featurewatch-page"
-CALLBACK = "https://watch.example.org/openid-callback"
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +45,6 @@ def provider(stack_cache: Cache) -> Iterator[OidcServer]:
     """mock-oauth2-server."""
     with oidc_server(stack_cache) as server:
         yield server
-
-
-def section(issuer: str, directory: Path, **more: Any) -> dict[str, Any]:
-    """The section of the file."""
-    (directory / "secret").write_text(SECRET + "\n")
-    return {
-        "issuer": issuer,
-        "client_id": CLIENT,
-        "client_secret_file": "secret",
-        "redirect_uri": CALLBACK,
-        **more,
-    }
 
 
 @asynccontextmanager

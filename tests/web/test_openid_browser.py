@@ -15,8 +15,8 @@ from tests.common.http.ports import Files
 from tests.oidc_server import oidc_server
 from tests.processes import free_port
 from tests.web.chromium import CHROMIUM, NO_CHROMIUM, NO_PLAYWRIGHT
+from tests.web.openid_section import section
 from tests.web.samples import NOW_MS, read_model, state_of
-from tests.web.test_openid import section
 
 if CHROMIUM is None:
     pytest.skip(NO_CHROMIUM, allow_module_level=True)

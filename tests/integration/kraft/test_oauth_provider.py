@@ -18,8 +18,7 @@ from featurewatch.streams.events import NodeAnswer, NodeSilent, SourceState
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.node_addresses import NodeAddresses
 from tests.guarded import GuardedNode
-from tests.integration.kraft.support import LogSink, running, settings_for, until
-from tests.integration.kraft.test_apiversions_quorum import finalize
+from tests.integration.kraft.support import LogSink, finalize, running, settings_for, until
 from tests.oauth_node import CLASSES, node_with_keys
 from tests.oidc_server import OidcServer, oidc_server
 from tests.streams.recording_sink import RecordingSink
