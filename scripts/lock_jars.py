@@ -1,9 +1,9 @@
 """Writes ``stack/java/jars.lock.json``: ``python -m scripts.lock_jars``.
 
 The lock has the SHA-256 of every jar that is started, and the class paths of every patch of the
-releases from `OLDEST` to the newest that has a file. All jars are fetched, about 2 GB, into a
-temporary directory, or into the one that is given. Each must have the SHA-1 that Maven Central
-publishes beside it. `add` locks one patch more, whose jars are all that it fetches.
+releases from `OLDEST` to the newest that has a file, and of `PROGRAMS`. All jars are fetched, about
+2 GB, into a temporary directory, or into the one that is given. Each must have the SHA-1 that Maven
+Central publishes beside it. `add` locks one patch more, whose jars are all that it fetches.
 """
 
 import hashlib
@@ -33,6 +33,11 @@ _TIMEOUT_S: Final = 60.0
 _GROUP: Final = "org.apache.kafka"
 _SLF4J_BINDING: Final = "org.slf4j:slf4j-simple:1.7.36"
 """All releases log through slf4j 1.7; this binding needs no configuration file."""
+PROGRAMS: Final = {
+    "aws-msk-iam-auth": "software.amazon.msk:aws-msk-iam-auth:2.3.6:all",
+    "mock-oauth2-server": "no.nav.security:mock-oauth2-server:6.0.2",
+}
+"""What tests compare with, or run beside Kafka; a jar with a classifier has its dependencies."""
 _NEEDED: Final = (None, "compile", "runtime")
 
 
@@ -120,8 +125,10 @@ def lock(repository: Path) -> dict[str, Any]:
     class_paths = {
         release: _class_paths(context, resolver, release) for release in releases(context, resolver)
     }
+    programs = _programs(context, resolver)
     used = {path for of in class_paths.values() for paths in of.values() for path in paths}
-    return _content(_digests(context, resolver, used | set(others)), class_paths)
+    used |= {path for paths in programs.values() for path in paths}
+    return _content(_digests(context, resolver, used | set(others)), class_paths, programs)
 
 
 def add(release: str, repository: Path) -> dict[str, Any]:
@@ -134,7 +141,31 @@ def add(release: str, repository: Path) -> dict[str, Any]:
     sha256 = {**locked.sha256, **_digests(context, resolver, used - locked.sha256.keys())}
     class_paths = {**locked.class_paths, release: found}
     by_number = sorted(class_paths, key=lambda it: [int(part) for part in it.split(".")])
-    return _content(sha256, {it: class_paths[it] for it in by_number})
+    return _content(sha256, {it: class_paths[it] for it in by_number}, locked.programs)
+
+
+def add_programs(repository: Path) -> dict[str, Any]:
+    """The content of the lock with new `PROGRAMS`; their jars are fetched into ``repository``."""
+    resolver = _Resolver()
+    context = MavenContext(resolver=resolver, repo_cache=repository)
+    programs, locked = _programs(context, resolver), jar_lock()
+    used = {path for paths in programs.values() for path in paths}
+    sha256 = {**locked.sha256, **_digests(context, resolver, used - locked.sha256.keys())}
+    return _content(sha256, locked.class_paths, programs)
+
+
+def _programs(context: MavenContext, resolver: _Resolver) -> dict[str, Sequence[str]]:
+    found: dict[str, Sequence[str]] = {}
+    for name, coordinate in PROGRAMS.items():
+        group, artifact, version, *classifier = coordinate.split(":")
+        if classifier:
+            component = context.project(group, artifact).at_version(version)
+            file = Path(component.artifact(classifier=classifier[0]).resolve())
+            found[name] = [file.relative_to(context.repo_cache).as_posix()]
+        else:
+            found[name] = _class_path(context, resolver, [coordinate])
+        sys.stderr.write(f"{name}: {len(found[name])} jars\n")
+    return found
 
 
 def _class_paths(
@@ -162,7 +193,9 @@ def _digests(context: MavenContext, resolver: _Resolver, paths: Iterable[str]) -
 
 
 def _content(
-    sha256: Mapping[str, str], class_paths: Mapping[str, Mapping[str, Sequence[str]]]
+    sha256: Mapping[str, str],
+    class_paths: Mapping[str, Mapping[str, Sequence[str]]],
+    programs: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
     ordered = sorted(sha256)
     numbers = {path: number for number, path in enumerate(ordered)}
@@ -172,6 +205,9 @@ def _content(
             release: {jars: [numbers[path] for path in paths] for jars, paths in of.items()}
             for release, of in class_paths.items()
             if of
+        },
+        "programs": {
+            name: [numbers[path] for path in paths] for name, paths in sorted(programs.items())
         },
     }
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,12 +23,26 @@ CLASSES = "org.apache.kafka.common.security.oauthbearer"
 def oauth_node(
     directory: Path, cache: Cache, release: str, provider: Provider
 ) -> Iterator[GuardedNode]:
-    """Runs node 1 until the end of the block; the provider's client may do everything.
+    """Runs a node that has the provider's keys in a file, as `node_with_keys` does."""
+    keys = directory.parent / "keys.json"
+    provider.write_keys(keys)
+    with node_with_keys(directory, cache, release, keys.as_uri(), provider.issuer) as node:
+        yield node
+
+
+@contextmanager
+def node_with_keys(
+    directory: Path,
+    cache: Cache,
+    release: str,
+    keys_url: str,
+    issuer: str,
+    metadata_version: str | None = None,
+) -> Iterator[GuardedNode]:
+    """Runs node 1 until the end of the block; the client `CLIENT_ID` may do everything.
 
     The node closes a connection whose token has ended (``connections.max.reauth.ms``).
     """
-    keys = directory.parent / "keys.json"
-    provider.write_keys(keys)
     ports = Ports()
     own = Addresses(ports.reserve(), ports.reserve())
     broker, controller = (f"{LOOPBACK}:{ports.reserve()}" for _ in range(2))
@@ -37,9 +52,9 @@ def oauth_node(
         "advertised.listeners": clients,
         "controller.listener.names": "CONTROLLER,QUORUM",
         "sasl.enabled.mechanisms": "OAUTHBEARER",
-        "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
+        "sasl.oauthbearer.jwks.endpoint.url": keys_url,
         "sasl.oauthbearer.expected.audience": "kafka",
-        "sasl.oauthbearer.expected.issuer": provider.issuer,
+        "sasl.oauthbearer.expected.issuer": issuer,
     }
     for name in ("guarded", "quorum"):
         prefix = f"listener.name.{name}.oauthbearer"
@@ -56,10 +71,12 @@ def oauth_node(
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:ANONYMOUS;User:{CLIENT_ID}",
     }
-    spec = ClusterSpec([NodeSpec(1, release, properties=properties)], properties=shared)
+    spec = ClusterSpec(
+        [NodeSpec(1, release, properties=properties)], metadata_version, properties=shared
+    )
     cluster = Cluster(spec, directory, cache=cache, temporary=True, addresses={1: own})
-    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys.as_uri()}"
-    allowed += f" -Dorg.apache.kafka.sasl.oauthbearer.allowed.files={keys}"
+    allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys_url}"
+    allowed += f" -Dorg.apache.kafka.sasl.oauthbearer.allowed.files={urlsplit(keys_url).path}"
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("JAVA_TOOL_OPTIONS", allowed)

@@ -8,10 +8,10 @@ from featurewatch.agents import consumer_thread, time_share
 from featurewatch.cli.config.settings import ClusterSection, WebSection
 from featurewatch.cli.runtime import resync
 from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
-from featurewatch.common.http import access, listener, passwords, rate_limits
+from featurewatch.common.http import access, listener, openid, passwords, rate_limits
 from featurewatch.kafka import limits, sasl
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.client_config.oauth import fetch, token
+from featurewatch.kafka.client_config.oauth import assertion, fetch, token
 from featurewatch.monitor import alert_budget
 from featurewatch.monitor.rules import rule
 from featurewatch.monitor.snapshot import MAX_INCOMPATIBLE
@@ -26,6 +26,7 @@ from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher import changes
 from featurewatch.tables.image import limits as image_limits
 from featurewatch.web import live, login, server
+from featurewatch.web.openid import provider
 from tests.paths import ROOT
 
 ROWS = {
@@ -64,6 +65,7 @@ LIMITS = {
         fetch.MAX_ANSWER_BYTES
     ),
     "token": f"{token.MAX_TOKEN_CHARS:,} characters",
+    "assertion, its key, or its template": size(assertion._MAX_BYTES),
     "iterations of SCRAM that a node requires": f"4,096 to {sasl.MAX_ITERATIONS:,}",
     "addresses of a cluster's nodes that are remembered beside the configured ones": (
         f"{node_addresses.MAX_NODES} nodes of each role, "
@@ -130,6 +132,10 @@ LIMITS = {
         f"{listener.MAX_LINE_BYTES:,} bytes, {listener.MAX_HEADERS} headers"
     ),
     "login sent by a browser": f"{login.MAX_FORM_BYTES:,} bytes in {login.FORM_S:g} s",
+    "answer of an OpenID provider": (
+        f"{size(provider.MAX_ANSWER_BYTES)} in {provider.TIMEOUT_S:g} s"
+    ),
+    "time to sign in at an OpenID provider": f"{openid.FLOW_S} s",
     "wrong passwords of one HTTP client": (
         f"{access.MAX_FAILED_LOGINS}, then one in {access._FAILED_LOGIN_S:g} s; "
         f"{access.MAX_CHECKS_OF_CLIENT} checked at a time"

@@ -1,9 +1,10 @@
 """``features_describe_…_vs_kafka_features``: both commands as whole processes, on one cluster.
 
-Four ways to ask: through a broker in plain text, the same as JSON, through a broker with TLS, and
-through a controller. The processes run in turns. Kafka's tool is given its fastest form: no script
-around it, a small heap, the compiler that starts soonest, and no logging. What the two print is
-compared; JSON is compared with the same figure of Kafka's text, which has none.
+Five ways to ask: through a broker in plain text, the same as JSON, through a broker with TLS, with
+an OAuth token that is fetched for it, and through a controller. The processes run in turns. Kafka's
+tool is given its fastest form: no script around it, a small heap, the compiler that starts soonest,
+and no logging. What the two print is compared; JSON is compared with the same figure of Kafka's
+text, which has none.
 """
 
 import tempfile
@@ -21,8 +22,11 @@ from featurewatch.stack.kafka.server_properties import Addresses
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.stack.process.ports import LOOPBACK, Ports
 from tests.bench.turns import FEATUREWATCH, line, medians, timed
+from tests.oauth_node import client_properties, oauth_node
+from tests.oidc import running_provider
 
 RELEASE: Final = "4.3.0"
+_TOKEN_S: Final = 3600
 
 
 def run() -> Iterator[dict[str, Any]]:
@@ -47,12 +51,27 @@ def run() -> Iterator[dict[str, Any]]:
             yield _measure("json", broker, "--json")
             yield _measure("tls", tls)
             yield _measure("controller", controller)
+        with running_provider() as provider:
+            provider.lifetime_s = _TOKEN_S
+            with oauth_node(
+                directory / "oauth" / "cluster", Cache(default_cache()), RELEASE, provider
+            ) as node:
+                properties = client_properties(provider)
+                lines = "".join(f"{name}={value}\n" for name, value in properties.items())
+                write_private(client, lines)
+                oauth = ("--bootstrap-server", node.broker, "--command-config", str(client))
+                yield _measure("oauth", oauth, allowed_url=provider.url)
 
 
-def _measure(kind: str, where: tuple[str, ...], *options: str) -> dict[str, Any]:
+def _measure(
+    kind: str, where: tuple[str, ...], *options: str, allowed_url: str = ""
+) -> dict[str, Any]:
+    """A figure; Kafka's tool fetches tokens from ``allowed_url`` only if it is told so."""
     ours = (*FEATUREWATCH, "features", *where, "describe", *options)
     theirs = tool_command(RELEASE, "org.apache.kafka.tools.FeatureCommand", *where, "describe")
     theirs.insert(1, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
+    if allowed_url:
+        theirs.insert(1, f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed_url}")
     if not options and (printed := timed(ours)[1]) != (expected := timed(theirs)[1]):
         raise RuntimeError(f"they print different things: {printed!r}, {expected!r}")
     took = medians({"ours": ours, "theirs": theirs})

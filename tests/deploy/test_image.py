@@ -70,10 +70,11 @@ def test_the_image_installs_the_versions_that_are_tested() -> None:
 
 
 def test_the_image_has_all_that_featurewatch_needs() -> None:
-    """Its dependencies and theirs, and those of the extra rocksdb, and none of another extra."""
+    """Its dependencies and theirs, and those of two extras, and none of another extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extra = project["optional-dependencies"]["rocksdb"]
-    queue = [Requirement(text) for text in (*project["dependencies"], *extra)]
+    extras = project["optional-dependencies"]
+    wanted = (*project["dependencies"], *extras["rocksdb"], *extras["msk"])
+    queue = [Requirement(text) for text in wanted]
     needed: set[str] = set()
     visited: set[str] = set()
     while queue:

@@ -9,7 +9,8 @@ import hashlib
 import hmac
 import secrets
 import ssl
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from featurewatch.kafka.decode import read_entity, skip_header
@@ -17,6 +18,7 @@ from featurewatch.kafka.messages import (
     Message,
     SaslAuthenticateRequestV0,
     SaslAuthenticateResponseV0,
+    SaslAuthenticateResponseV1,
     SaslHandshakeRequestV1,
     SaslHandshakeResponseV1,
 )
@@ -32,15 +34,20 @@ Login = Generator[bytes, bytes, None]
 
 
 class Front(NamedTuple):
-    """How a front is protected; without ``mechanism`` nobody logs in."""
+    """How a front is protected; without ``mechanism`` nobody logs in.
+
+    ``checks`` are further mechanisms, of one message each: a check gives the answer to the
+    client's, and raises `ValueError` at a wrong one.
+    """
 
     tls: ssl.SSLContext | None = None
     mechanism: str = ""
     username: str = ""
     password: str = ""
+    checks: Mapping[str, Callable[[bytes], bytes]] = MappingProxyType({})
 
-    async def start(self, port: int) -> asyncio.Server:
-        """Listens on a free port of the loopback interface, before this one."""
+    async def start(self, port: int, own_port: int = 0) -> asyncio.Server:
+        """Listens on a port of the loopback interface, before this one; 0: on a free one."""
 
         async def serve(client: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             node, to_node = await asyncio.open_connection("127.0.0.1", port)
@@ -55,7 +62,7 @@ class Front(NamedTuple):
                 to_node.close()
                 writer.close()
 
-        return await asyncio.start_server(serve, "127.0.0.1", 0, ssl=self.tls)
+        return await asyncio.start_server(serve, "127.0.0.1", own_port, ssl=self.tls)
 
     async def _log_in(
         self,
@@ -66,6 +73,7 @@ class Front(NamedTuple):
     ) -> bool:
         """Answers a client until it is logged in; False: it sends something else, or fails."""
         login: Login | None = None
+        is_scram = False
         while True:
             frame = await _read_frame(client)
             key, correlation_id = int.from_bytes(frame[:2]), int.from_bytes(frame[4:8])
@@ -78,10 +86,14 @@ class Front(NamedTuple):
             if key == SaslHandshakeRequestV1.__api_key__:
                 start = skip_header(frame, 8, flexible=False)
                 wanted = read_entity(SaslHandshakeRequestV1, frame, start)[0].mechanism
-                code = 0 if wanted == self.mechanism else _UNSUPPORTED_SASL_MECHANISM
-                login = self._plain() if self.mechanism == "PLAIN" else self._scram()
+                is_offered = wanted == self.mechanism or wanted in self.checks
+                code = 0 if is_offered else _UNSUPPORTED_SASL_MECHANISM
+                login = self._login(wanted)
+                is_scram = wanted.startswith("SCRAM")
                 next(login)
-                response = SaslHandshakeResponseV1(error_code=code, mechanisms=(self.mechanism,))
+                response = SaslHandshakeResponseV1(
+                    error_code=code, mechanisms=tuple({self.mechanism: None, **self.checks})
+                )
                 writer.write(write_response(correlation_id, response))
                 continue
             if key != SaslAuthenticateRequestV0.__api_key__ or login is None:
@@ -92,15 +104,23 @@ class Front(NamedTuple):
             proof = b""
             try:
                 proof = login.send(bytes(message))
-                is_done = proof.startswith(b"v=") or self.mechanism == "PLAIN"
+                is_done = proof.startswith(b"v=") or not is_scram
             except ValueError:
                 code, text = _SASL_AUTHENTICATION_FAILED, "Authentication failed"
-            response = SaslAuthenticateResponseV0(
-                error_code=code, error_message=text, auth_bytes=proof
-            )
+            form = SaslAuthenticateResponseV1 if frame[3] else SaslAuthenticateResponseV0
+            response = form(error_code=code, error_message=text, auth_bytes=proof)
             writer.write(write_response(correlation_id, response))
             if code or is_done:
                 return not code
+
+    def _login(self, mechanism: str) -> Login:
+        if mechanism in self.checks:
+            return self._checked(self.checks[mechanism])
+        return self._plain() if self.mechanism == "PLAIN" else self._scram()
+
+    def _checked(self, check: Callable[[bytes], bytes]) -> Login:
+        message = yield b""
+        yield check(message)
 
     def _plain(self) -> Login:
         message = yield b""

@@ -18,7 +18,7 @@ from featurewatch.stack.java.jars import Cache, Jars, default_cache, parse_relea
 from featurewatch.stack.java.lock import LOCK_FILE, JarLock, jar_lock, path_of
 from featurewatch.stack.kafka.specs import KAFKA_WITH_ZOOKEEPER, NEWEST_TESTED
 from scripts.java_source import COMPILER
-from scripts.lock_jars import render
+from scripts.lock_jars import PROGRAMS, render
 
 RELEASE = "3.9.1"
 
@@ -132,6 +132,8 @@ def test_the_lock_has_all_that_is_wanted() -> None:
         for name, paths in of.items():
             assert path_of(f"org.apache.kafka:kafka_2.13:{release}") in paths, (release, name)
             assert all(path in lock.sha256 for path in paths)
+    assert set(lock.programs) == set(PROGRAMS)
+    assert all(path in lock.sha256 for paths in lock.programs.values() for path in paths)
     for coordinate in (*JARS, COMPILER):
         assert path_of(coordinate) in lock.sha256
     assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in lock.sha256.values())

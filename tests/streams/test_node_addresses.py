@@ -75,6 +75,20 @@ def test_controllers_come_from_registrations_voters_and_listings() -> None:
     assert hosts(addresses, Role.CONTROLLER, TLS) == ["listed", "voter"]
 
 
+def test_the_listener_of_a_node_that_takes_the_login_is_known_from_its_registration() -> None:
+    """Voters and listings do not say which protocol an address has."""
+    addresses = learned(
+        registered(1, endpoint("plain"), endpoint("sasl", protocol=2), role=Role.CONTROLLER),
+        registered(1, endpoint("broker", protocol=2)),
+    )
+    key = NodeKey(Role.CONTROLLER, NodeId(1))
+    addresses.add_listing({key: Address("listed", 9093)})
+    assert [it.host for it in addresses.fitting(key, LOGIN)] == ["sasl"]
+    assert [it.host for it in addresses.fitting(key, PLAINTEXT)] == ["plain"]
+    assert addresses.fitting(key, TLS) == ()
+    assert addresses.fitting(NodeKey(Role.CONTROLLER, NodeId(2)), LOGIN) == ()
+
+
 def test_what_is_remembered_is_bounded_and_usable() -> None:
     """A cluster that registers any number of nodes fills nothing; what is no address is left out.
 

@@ -8,6 +8,9 @@ import faust
 from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.settings import WorkerSettings
+from featurewatch.kafka.client_config.clients import bus_login
+from featurewatch.kafka.client_config.kerberos.settings import KerberosLogin
+from featurewatch.kafka.client_config.login import Login
 from featurewatch.kafka.security import from_properties
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.topics import Topic
@@ -82,22 +85,23 @@ def register_agent(
 
 def _credentials(bus: BusSettings) -> Any:
     """Faust's credentials from the bus' properties; None for a plain connection."""
-    security = from_properties(bus.properties)
-    if security.tokens is not None:
-        from featurewatch.agents.tokens import FaustTokens
-
-        return faust.OAuthCredentials(
-            oauth_cb=FaustTokens(security.tokens), ssl_context=security.tls
-        )
-    if security.tickets is not None:
-        from featurewatch.agents.tickets import ticket_credentials
-
-        return ticket_credentials(security.tickets, security.tls)
-    if security.mechanism is not None:
+    tls = from_properties(bus.properties).tls
+    login = bus_login(bus.properties, bus.bootstrap_servers)
+    if login is None:
+        return faust.SSLCredentials(tls) if tls is not None else None
+    if isinstance(login, Login):
         return faust.SASLCredentials(
-            username=security.username,
-            password=security.password,
-            mechanism=security.mechanism,
-            ssl_context=security.tls,
+            username=login.username,
+            password=login.password,
+            mechanism=login.mechanism,
+            ssl_context=tls,
         )
-    return faust.SSLCredentials(security.tls) if security.tls is not None else None
+    if isinstance(login, KerberosLogin):
+        from featurewatch.agents.tickets import ticket_credentials
+        from featurewatch.kafka.client_config.kerberos.ticket_source import checked_source
+
+        return ticket_credentials(checked_source(login), tls)
+    from featurewatch.agents.tokens import FaustTokens
+    from featurewatch.kafka.client_config.oauth.token_source import token_source
+
+    return faust.OAuthCredentials(oauth_cb=FaustTokens(token_source(login)), ssl_context=tls)

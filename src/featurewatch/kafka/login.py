@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from featurewatch.common.text import quoted
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address
+from featurewatch.kafka.client_config.errors import TokenError
 from featurewatch.kafka.client_config.kerberos.settings import TicketError
-from featurewatch.kafka.client_config.oauth.settings import TokenError
 from featurewatch.kafka.limits import response_limit
 from featurewatch.kafka.messages import Message, Request, response_class
 from featurewatch.kafka.node_errors import AuthenticationError, NoTokenError
@@ -20,7 +20,6 @@ from featurewatch.kafka.security import Security
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from featurewatch.kafka.client_config.oauth.token import Token
     from featurewatch.kafka.sasl import Exchange
 
     _RESPONSE = TypeVar("_RESPONSE")
@@ -65,27 +64,32 @@ async def authenticate(
         NoTokenError: There is no token or ticket; a login before is not affected, and nothing was
             sent.
     """
-    token = await _token(security, timeout_s)
+    token = await _token(security, connection.address.host, timeout_s)
     begun = await _begun_by_ticket(security, connection.address.host, timeout_s)
     mechanism = str(security.mechanism)
     handshake = await _request(
         connection, messages.SaslHandshakeRequestV1(mechanism=mechanism), timeout_s
     )
     if handshake.error_code:
-        offered = quoted(", ".join(handshake.mechanisms)) or "none"
+        offered = quoted(", ".join(handshake.mechanisms))
         await connection.close()
+        if not offered:
+            raise AuthenticationError(
+                f"{connection.address} does not offer SASL {mechanism} (it offers: none): it is a "
+                "listener without a login, so give the address of another"
+            )
         raise AuthenticationError(
             f"{connection.address} does not offer SASL {mechanism} (it offers: {offered}): "
             "set sasl.mechanism to one of these"
         )
-    exchange = begun or security.exchange("" if token is None else token.text)
+    exchange = begun or security.exchange(token)
     try:
         lifetime_ms = await _log_in(connection, exchange, timeout_s)
     except SaslError as error:
         await connection.close()
         advice = "check sasl.username and sasl.password"
-        if token is not None and security.tokens is not None:
-            security.tokens.discard(token.text)
+        if security.tokens is not None:
+            security.tokens.discard(token)
             advice = (
                 f"check that {connection.address} accepts the issuer and the audience of tokens "
                 f"from {security.tokens.login.source}"
@@ -93,6 +97,11 @@ async def authenticate(
         elif security.tickets is not None:
             security.tickets.discard()
             advice = security.tickets.advice(connection.address)
+        elif security.aws is not None:
+            advice = (
+                f"check that {security.aws.login.settings} is valid and allows "
+                "kafka-cluster:Connect, and the clock of this machine"
+            )
         text = str(error)
         raise AuthenticationError(
             f"{connection.address} refused the SASL login: {text}"
@@ -157,11 +166,14 @@ class _RefusedError(SaslError):
     """The node said no; the text is its reason."""
 
 
-async def _token(security: Security, timeout_s: float) -> "Token | None":
-    if security.tokens is None:
-        return None
+async def _token(security: Security, host: str, timeout_s: float) -> str:
+    """The token, or the signed message, with which to log in; empty: the mechanism needs none."""
     try:
-        return await security.tokens.token(timeout_s)
+        if security.tokens is not None:
+            return (await security.tokens.token(timeout_s)).text
+        if security.aws is not None:
+            return (await security.aws.payload(host, timeout_s)).decode()
+        return ""
     except TokenError as error:
         raise NoTokenError(f"no login is possible: {error}") from None
 

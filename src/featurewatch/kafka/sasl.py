@@ -1,5 +1,5 @@
-"""The client's side of SASL PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677) and OAUTHBEARER
-(RFC 7628), without IO.
+"""The client's side of SASL PLAIN (RFC 4616), SCRAM (RFC 5802, RFC 7677), OAUTHBEARER (RFC 7628)
+and AWS_MSK_IAM (``IAMSaslClient`` of aws-msk-iam-auth), without IO.
 
 Each mechanism is a generator: it yields the bytes to send and is sent the bytes that came back;
 it returns when the server has proved itself.
@@ -19,6 +19,9 @@ _MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 100_000
 """Rounds of PBKDF2 in one login, which take about 50 ms. Kafka itself allows 16,384 for new
 credentials; a hostile server must not keep us busy."""
+
+_IAM_VERSION = "2020_10_22"
+"""The version of the protocol of AWS_MSK_IAM; there is no other."""
 
 SCRAM_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
@@ -43,6 +46,19 @@ def oauthbearer(token: str, extensions: Mapping[str, str]) -> Exchange:
     if answer:
         yield b"\x01"
         raise SaslError(f"the token is refused{_oauth_reason(answer)}")
+
+
+def aws_msk_iam(payload: str) -> Exchange:
+    """Sends a signed request; raises `SaslError` if the answer is not that of MSK."""
+    import orjson  # here: few mechanisms need it
+
+    answer = yield payload.encode()
+    try:
+        response = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        response = None
+    if not isinstance(response, dict) or response.get("version") != _IAM_VERSION:
+        raise SaslError("the answer is not that of AWS_MSK_IAM: is it a broker of MSK?")
 
 
 def _oauth_reason(answer: bytes) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import ssl
 
+    from featurewatch.kafka.client_config.iam.credential_source import CredentialSource
     from featurewatch.kafka.client_config.kerberos.ticket_source import TicketSource
     from featurewatch.kafka.client_config.oauth.token_source import TokenSource
     from featurewatch.kafka.sasl import Exchange
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 class Security:
     """TLS context (none: plaintext) and SASL login (no mechanism: none); passwords never print.
 
-    ``tokens`` are those of OAUTHBEARER and ``tickets`` those of GSSAPI; None with other mechanisms.
+    ``tokens`` are those of OAUTHBEARER, ``tickets`` those of GSSAPI, ``aws`` the credentials of
+    AWS_MSK_IAM; None with other mechanisms.
     """
 
     tls: "ssl.SSLContext | None" = field(default=None, repr=False)
@@ -28,16 +30,19 @@ class Security:
     password: str = field(default="", repr=False)
     tokens: "TokenSource | None" = field(default=None, repr=False)
     tickets: "TicketSource | None" = field(default=None, repr=False)
+    aws: "CredentialSource | None" = field(default=None, repr=False)
 
     def exchange(self, token: str = "") -> "Exchange":
         """A new SASL exchange; call it only where there is a mechanism that is not GSSAPI.
 
-        ``token`` is the text of a token of ``tokens``, where there are any.
+        ``token`` is the text of a token of ``tokens``, or the message that ``aws`` signed.
         """
         from featurewatch.kafka import sasl
 
         if self.tokens is not None:
             return sasl.oauthbearer(token, self.tokens.login.extension_values())
+        if self.aws is not None:
+            return sasl.aws_msk_iam(token)
         if self.mechanism == "PLAIN":
             return sasl.plain(self.username, self.password)
         return sasl.scram(str(self.mechanism), self.username, self.password)
@@ -66,8 +71,13 @@ def from_properties(properties: Mapping[str, str]) -> Security:
         return Security(tls)
     if isinstance(login, Login):
         return Security(tls, *login)
+    from featurewatch.kafka.client_config.iam.settings import IamLogin
     from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 
+    if isinstance(login, IamLogin):
+        from featurewatch.kafka.client_config.iam.credential_source import credential_source
+
+        return Security(tls, login.mechanism, aws=credential_source(login))
     if isinstance(login, OauthLogin):
         from featurewatch.kafka.client_config.oauth.token_source import token_source
 

@@ -68,6 +68,16 @@ class NodeAddresses:
         rounds = chain.from_iterable(zip_longest(*fitting))
         return tuple(dict.fromkeys(address for address in rounds if address is not None))
 
+    def fitting(self, key: NodeKey, security: Security) -> tuple[Address, ...]:
+        """The listeners of a node that are known to have the security protocol of ``security``."""
+        protocol = security_protocol(security)
+        return tuple(
+            item.address
+            for (_, node_id), listeners in self._known.get(key.role, {}).items()
+            for item in listeners
+            if node_id == key.node_id and item.protocol == protocol
+        )
+
     def _apply(self, kind: str, data: Any) -> None:
         if kind in _REGISTRATIONS:
             role, name = _REGISTRATIONS[kind]

@@ -1,25 +1,28 @@
-"""The login of a browser: it shows a bearer token once, and has a cookie until it logs out."""
+"""The login of a browser: it shows a bearer token once, or its user signs in with a provider, and
+has a cookie until it logs out."""
 
 import asyncio
 import html
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.cookies import SimpleCookie
 from typing import Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from aiohttp import web
 
 from featurewatch.common.http.access import HEALTH, SESSION_COOKIE, AccessControl
 from featurewatch.common.http.problems import ProblemError
 from featurewatch.common.http.tokens import SESSION_S
+from featurewatch.web.openid.routes import BEGIN, CALLBACK, OpenIdRoutes
 from featurewatch.web.settings import PageSettings
 
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
 METHODS: Final[Mapping[str, tuple[str, ...]]] = {LOGIN: ("GET", "HEAD", "POST"), LOGOUT: ("POST",)}
 """The methods of the only routes that are not read-only."""
-OPEN_PATHS: Final = HEALTH | {LOGIN, LOGOUT, "/static/{digest}/{path}"}
+OPEN_PATHS: Final = HEALTH | {LOGIN, LOGOUT, BEGIN, CALLBACK, "/static/{digest}/{path}"}
 """Routes without a login: the files of the page are those of the package."""
 
 MAX_FORM_BYTES: Final = 4_096
@@ -31,6 +34,7 @@ _POLICY: Final = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 _APP: Final = b'<div id="app"'
+_TOKEN_FORM: Final = re.compile("<form.*?</form>", re.DOTALL)
 
 
 class LoginPage:
@@ -46,6 +50,7 @@ class LoginPage:
         app.router.add_get(LOGIN, self.show_form)
         app.router.add_post(LOGIN, self.log_in)
         app.router.add_post(LOGOUT, self.log_out)
+        OpenIdRoutes(self._access, self).add_to(app)
 
     def marked(self, index: bytes, request: web.Request) -> bytes:
         """The page for a browser, which shows a way to log out if there is a session to end."""
@@ -56,20 +61,25 @@ class LoginPage:
     def is_for(self, request: web.Request) -> bool:
         """Whether a browser without a login asks for the page, which is answered with the form."""
         accepts_html = "text/html" in request.headers.get("Accept", "")
-        return bool(self._access.rules.tokens) and request.path == "/" and accepts_html
+        return self._has_form and request.path == "/" and accepts_html
+
+    @property
+    def _has_form(self) -> bool:
+        rules = self._access.rules
+        return bool(rules.tokens) or rules.config.openid is not None
 
     def show(self, request: web.Request, problem: ProblemError) -> web.Response:
         """The form in place of the page; after the login the browser comes back to it."""
-        response = self._form(request.rel_url.raw_query_string, "", problem.status)
+        response = self.form(request.rel_url.raw_query_string, "", problem.status)
         response.headers.update(problem.headers)
         return response
 
     async def show_form(self, request: web.Request) -> web.Response:
         """The form; 204 to a HEAD of a browser that has a session, for the script of the form."""
-        self._require_tokens()
+        self._require_form()
         if request.method == "HEAD" and self._access.has_session(request):
             return web.Response(status=HTTPStatus.NO_CONTENT)
-        return self._form("", "", HTTPStatus.OK)
+        return self.form("", "", HTTPStatus.OK)
 
     async def log_in(self, request: web.Request) -> web.Response:
         """Exchanges a token for a cookie.
@@ -83,14 +93,9 @@ class LoginPage:
         session = self._access.new_session(request, fields.get("token", ""))
         view = fields.get("view", "")
         if session is None:
-            return self._form(view, "This token is not valid.", HTTPStatus.FORBIDDEN)
-        is_query = view.isascii() and view.isprintable() and " " not in view
-        response = web.Response(
-            status=HTTPStatus.SEE_OTHER,
-            # Relative: it holds under any path that a proxy puts before it.
-            headers={"Location": f"./?{view}" if view and is_query else "./"},
-        )
-        response.headers["Set-Cookie"] = self._cookie(request, session, SESSION_S)
+            return self.form(view, "This token is not valid.", HTTPStatus.FORBIDDEN)
+        response = self.back_to(view)
+        response.headers["Set-Cookie"] = self.session_cookie(request, session, SESSION_S)
         return response
 
     async def log_out(self, request: web.Request) -> web.Response:
@@ -99,17 +104,39 @@ class LoginPage:
         Raises:
             ProblemError: It is sent by a page of another site.
         """
-        self._require_tokens()
+        self._require_form()
         self._refuse_other_sites(request)
-        headers = {"Set-Cookie": self._cookie(request, "", 0)}
+        headers = {"Set-Cookie": self.session_cookie(request, "", 0)}
         return web.Response(status=HTTPStatus.NO_CONTENT, headers=headers)
 
     def _require_tokens(self) -> None:
         if not self._access.rules.tokens:
             raise ProblemError(HTTPStatus.NOT_FOUND, "There are no tokens to log in with.")
 
-    def _form(self, view: str, error: str, status: HTTPStatus) -> web.Response:
-        text = self._page.replace('value="VIEW"', f'value="{html.escape(view)}"', 1)
+    def _require_form(self) -> None:
+        if not self._has_form:
+            raise ProblemError(HTTPStatus.NOT_FOUND, "There is nothing to log in with.")
+
+    @staticmethod
+    def back_to(view: str) -> web.Response:
+        """Sends a browser to the page, and the view that it was opened for."""
+        is_query = view.isascii() and view.isprintable() and " " not in view
+        return web.Response(
+            status=HTTPStatus.SEE_OTHER,
+            # Relative: it holds under any path that a proxy puts before it.
+            headers={"Location": f"./?{view}" if view and is_query else "./"},
+        )
+
+    def form(self, view: str, error: str, status: HTTPStatus) -> web.Response:
+        """The form for a token, and the way to the provider, as far as there are any."""
+        rules, text = self._access.rules, self._page
+        if not rules.tokens:
+            text = _TOKEN_FORM.sub("", text, count=1)
+        if rules.config.openid is not None:
+            link = f".{BEGIN}?{urlencode({'view': view})}" if view else f".{BEGIN}"
+            link = f'<p><a href="{html.escape(link)}">Sign in with your organization</a></p>'
+            text = text.replace("<!-- openid -->", link, 1)
+        text = text.replace('value="VIEW"', f'value="{html.escape(view)}"', 1)
         text = text.replace("<!-- error -->", html.escape(error), 1)
         return web.Response(
             status=status,
@@ -135,12 +162,18 @@ class LoginPage:
         if not is_own:
             raise ProblemError(HTTPStatus.FORBIDDEN, "A page of another site sent this.")
 
-    def _cookie(self, request: web.Request, session: str, max_age_s: int) -> str:
+    def session_cookie(self, request: web.Request, session: str, max_age_s: int) -> str:
+        """The header with a session."""
+        return self.cookie(request, SESSION_COOKIE, session, max_age_s, "Strict")
+
+    def cookie(
+        self, request: web.Request, name: str, value: str, max_age_s: int, same_site: str
+    ) -> str:
         """The header; without ``Path`` the cookie belongs to the folder that the browser sees."""
-        cookie = SimpleCookie({SESSION_COOKIE: session})[SESSION_COOKIE]
+        cookie = SimpleCookie({name: value})[name]
         cookie["max-age"] = str(max_age_s)
         cookie["httponly"] = True
-        cookie["samesite"] = "Strict"
+        cookie["samesite"] = same_site
         proxy_scheme = request.headers.get("X-Forwarded-Proto", "")
         outside = urlsplit(self._settings.external_url).scheme
         cookie["secure"] = "https" in (request.scheme, outside, proxy_scheme.lower())

@@ -13,7 +13,12 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.kafka.address import parse_addresses
-from featurewatch.kafka.messages import AlterPartitionReassignmentsRequestV0, Request
+from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.messages import (
+    AlterPartitionReassignmentsRequestV0,
+    Request,
+    UpdateFeaturesRequestV1,
+)
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.process.ports import LOOPBACK
@@ -163,3 +168,16 @@ def reassign(node: KafkaNode, topic: str, index: int, broker_ids: Sequence[int])
     partition = form.ReassignablePartition(partition_index=index, replicas=tuple(broker_ids))
     entry = form.ReassignableTopic(name=topic, partitions=(partition,))
     request_of(node, form(topics=(entry,)))
+
+
+async def finalize(cluster: Cluster, feature: str, level: int) -> None:
+    """Finalizes a level through a broker."""
+    connection = await open_connection(parse_addresses(cluster.bootstrap_servers)[0])
+    form = UpdateFeaturesRequestV1
+    update = form.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=1)
+    request = form(timeout_ms=30_000, feature_updates=(update,), validate_only=False)
+    answer = await connection.request(request, 30)
+    await connection.close()
+    errors = [result.error_message for result in answer.results if result.error_code]
+    assert answer.error_code == 0, answer
+    assert not errors, errors

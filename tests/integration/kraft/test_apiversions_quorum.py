@@ -7,9 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from featurewatch.kafka.address import parse_addresses
-from featurewatch.kafka.connection import open_connection
-from featurewatch.kafka.messages import UpdateFeaturesRequestV1
 from featurewatch.stack.kafka.specs import combined
 from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
@@ -26,6 +23,7 @@ from featurewatch.streams.events import (
 )
 from featurewatch.streams.topics import API_VERSIONS
 from featurewatch.streams.types import FeatureName, Role
+from tests.integration.kraft.support import finalize
 
 pytestmark = pytest.mark.stack
 
@@ -84,19 +82,6 @@ async def following(bus, **settings):
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-
-
-async def finalize(cluster, feature: str, level: int) -> None:
-    """Finalizes a level through a broker."""
-    connection = await open_connection(parse_addresses(cluster.bootstrap_servers)[0])
-    form = UpdateFeaturesRequestV1
-    update = form.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=1)
-    request = form(timeout_ms=30_000, feature_updates=(update,), validate_only=False)
-    answer = await connection.request(request, 30)
-    await connection.close()
-    errors = [result.error_message for result in answer.results if result.error_code]
-    assert answer.error_code == 0, answer
-    assert not errors, errors
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from featurewatch.stack.java.jars import Cache, tool_command
-from featurewatch.stack.kafka.cluster import random_id
+from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.server_properties import Addresses
 from featurewatch.stack.kafka.specs import NodeSpec, Roles

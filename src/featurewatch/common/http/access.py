@@ -135,9 +135,9 @@ class AccessControl:
         return self.rules.tokens.new_session(found, self._wall_clock_s())
 
     def has_session(self, request: web.Request) -> bool:
-        """Whether a browser has sent a token before."""
+        """Whether a browser has sent a token, or its user signed in, before."""
         session = request.cookies.get(SESSION_COOKIE, "")
-        return self.rules.tokens.accepts_session(session, self._wall_clock_s())
+        return self.rules.accepts_session(session, self._wall_clock_s())
 
     async def _limit(self, client: str) -> None:
         wait_s = self._requests.take(client)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from featurewatch.common.http import openid
 from featurewatch.common.http.errors import WebConfigError
 from featurewatch.common.http.passwords import PasswordChecker
 from featurewatch.common.http.tls import server_context
@@ -30,8 +31,15 @@ class AccessRules:
 
     @property
     def needs_credentials(self) -> bool:
-        """Whether a request needs a password or a token."""
-        return bool(self.config.users or self.tokens)
+        """Whether a request needs a password, a token or a session."""
+        return bool(self.config.users or self.tokens or self.config.openid)
+
+    def accepts_session(self, session: str, now_s: float) -> bool:
+        """Whether a browser's cookie has a session that has not ended."""
+        config = self.config.openid
+        return self.tokens.accepts_session(session, now_s) or (
+            config is not None and openid.accepts_session(config, session, now_s)
+        )
 
     @property
     def has_login(self) -> bool:
@@ -45,7 +53,9 @@ class AccessRules:
         """The header ``WWW-Authenticate``."""
         basic = ['Basic realm="featurewatch", charset="UTF-8"'] if self.config.users else []
         bearer = ['Bearer realm="featurewatch"'] if self.tokens else []
-        return ", ".join(basic + bearer)
+        # HTTP has no scheme for a sign-in, but a 401 needs one.
+        by_page = ['FeaturewatchPage realm="featurewatch"'] if not (basic or bearer) else []
+        return ", ".join(basic + bearer + by_page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,7 @@ class AccessRulesFiles:
         if self.must_have_login and not rules.has_login:
             raise WebConfigError(
                 f"{self.config_file} has no login: set basic_auth_users, or the client_auth_type "
-                f"{ClientAuth.REQUIRED}, or web.token_file beside it"
+                f"{ClientAuth.REQUIRED}, or openid_connect, or web.token_file beside it"
             )
         return rules
 
@@ -141,8 +151,12 @@ class AccessRulesReader:
         return rules
 
     def _all_paths(self, rules: AccessRules) -> tuple[Path, ...]:
-        tls = rules.config.tls
-        return (*self._files.named(), *(() if tls is None else tls.files))
+        tls, provider = rules.config.tls, rules.config.openid
+        return (
+            *self._files.named(),
+            *(() if tls is None else tls.files),
+            *(() if provider is None else provider.files),
+        )
 
 
 def _fingerprint(paths: Iterable[Path]) -> Fingerprint:

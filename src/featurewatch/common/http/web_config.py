@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from featurewatch.common import yaml_file
 from featurewatch.common.http.errors import WebConfigError
+from featurewatch.common.http.openid import KEYS as OPENID_KEYS
+from featurewatch.common.http.openid import OpenIdConfig, parse_openid
 from featurewatch.common.text import closest, quoted
 
 MAX_FILE_BYTES: Final = 1 << 20
@@ -33,7 +35,7 @@ _HEADERS: Final = (
     "Strict-Transport-Security",
 )
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "": ("tls_server_config", "http_server_config", "basic_auth_users"),
+    "": ("tls_server_config", "http_server_config", "basic_auth_users", "openid_connect"),
     "tls_server_config": (
         "cert_file",
         "key_file",
@@ -45,6 +47,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "http_server_config": ("headers", "http2"),
     "http_server_config.headers": _HEADERS,
+    "openid_connect": OPENID_KEYS,
 }
 _UNSUPPORTED: Final[Mapping[str, str]] = {
     "rate_limit": "set web.max_requests_per_s instead",
@@ -87,11 +90,15 @@ class TlsConfig:
 
 @dataclass(frozen=True, slots=True)
 class WebConfig:
-    """The file; ``users`` are bcrypt hashes by name, and an empty header is left out."""
+    """The file; ``users`` are bcrypt hashes by name, and an empty header is left out.
+
+    ``openid`` is our own addition to the shape of the file.
+    """
 
     tls: TlsConfig | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     users: Mapping[str, bytes] = field(default_factory=dict)
+    openid: OpenIdConfig | None = None
 
 
 def read_web_config(file: Path) -> WebConfig:
@@ -117,6 +124,9 @@ def parse_web_config(content: Any, file: Path) -> WebConfig:
             else None,
             _headers(_section(sections.get("http_server_config"), "http_server_config")),
             _users(sections.get("basic_auth_users")),
+            parse_openid(_section(sections["openid_connect"], "openid_connect"), file.parent)
+            if "openid_connect" in sections
+            else None,
         )
     except ValueError as error:
         raise WebConfigError(f"{file}: {error}") from None

@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.kerberos.settings import KerberosLogin
 from featurewatch.kafka.client_config.login import Login, login_of, protocol_of
 from featurewatch.kafka.client_config.tls import TlsFiles, tls_files
+
+if TYPE_CHECKING:
+    from featurewatch.kafka.client_config.iam.settings import IamLogin
+    from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 
 _PASSED_ON: Final = (
     "broker.address.family",
@@ -49,17 +54,19 @@ _CERTIFICATE: Final = re.compile(
 )
 
 
-def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
+def librdkafka_properties(properties: Mapping[str, str], servers: str = "") -> dict[str, Any]:
     """The configuration of a librdkafka client; it contains secrets. Raises `SecurityError`.
 
-    With OAUTHBEARER it has an ``oauth_cb``, which gives the tokens that all connections share.
+    With OAUTHBEARER it has an ``oauth_cb``, which gives the tokens that all connections share. It
+    logs in to MSK by OAUTHBEARER also where the properties say AWS_MSK_IAM, which librdkafka has
+    not: the same listeners of brokers take both. ``servers`` may name the region of the cluster.
     With GSSAPI librdkafka gets tickets itself.
     """
     result: dict[str, Any] = {name: properties[name] for name in _PASSED_ON if name in properties}
     protocol = protocol_of(properties)
     if protocol != "PLAINTEXT":
         result["security.protocol"] = protocol
-    if (login := login_of(properties)) is not None:
+    if (login := bus_login(properties, servers)) is not None:
         result["sasl.mechanism"] = login.mechanism
         if isinstance(login, Login):
             result["sasl.username"], result["sasl.password"] = login.username, login.password
@@ -74,6 +81,27 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, Any]:
     if protocol.endswith("SSL"):
         result |= _librdkafka_tls(tls_files(properties))
     return result
+
+
+def bus_login(
+    properties: Mapping[str, str], servers: str
+) -> "Login | OauthLogin | KerberosLogin | None":
+    """The login of clients that lack AWS_MSK_IAM: they take MSK's signed token instead.
+
+    Raises `SecurityError`. ``servers`` may name the region of the cluster.
+    """
+    login = login_of(properties)
+    if login is None or isinstance(login, Login | KerberosLogin):
+        return login
+    from featurewatch.kafka.client_config.iam.region import region_in
+    from featurewatch.kafka.client_config.iam.settings import IamLogin, MskToken
+    from featurewatch.kafka.client_config.oauth.settings import OauthLogin
+
+    if isinstance(login, IamLogin):
+        return OauthLogin(MskToken(login.settings, region_in(servers)))
+    if isinstance(login.source, MskToken):
+        return replace(login, source=replace(login.source, region=region_in(servers)))
+    return login
 
 
 def _librdkafka_tls(files: TlsFiles) -> dict[str, str | bool]:
@@ -107,12 +135,25 @@ def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
         result |= kerberos.java_login(login, properties)
     elif login is not None:
-        from featurewatch.kafka.client_config.oauth.clients import java_login
-
-        result |= java_login(login, properties)
+        result |= _java_tokens(login, properties)
     if protocol.endswith("SSL"):
         result |= _java_tls(properties, tls_files(properties))
     return result
+
+
+def _java_tokens(login: "OauthLogin | IamLogin", properties: Mapping[str, str]) -> dict[str, str]:
+    """OAUTHBEARER; or AWS_MSK_IAM, by aws-msk-iam-auth, which has to be on the class path."""
+    from featurewatch.kafka.client_config.iam.settings import IAM_HANDLER, IAM_MODULE, IamLogin
+
+    if not isinstance(login, IamLogin):
+        from featurewatch.kafka.client_config.oauth.clients import java_login
+
+        return java_login(login, properties)
+    return {
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": properties.get("sasl.jaas.config") or f"{IAM_MODULE} required;",
+        "sasl.client.callback.handler.class": IAM_HANDLER,
+    }
 
 
 def _java_tls(properties: Mapping[str, str], files: TlsFiles) -> dict[str, str]:

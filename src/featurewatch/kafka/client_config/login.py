@@ -7,6 +7,7 @@ from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.jaas import JAAS_KEY, jaas_entry, jaas_text
 
 if TYPE_CHECKING:
+    from featurewatch.kafka.client_config.iam.settings import IamLogin
     from featurewatch.kafka.client_config.kerberos.settings import KerberosLogin
     from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 
@@ -19,7 +20,7 @@ _MODULES: Final = {
 }
 """The login module of each mechanism that takes a name and a password."""
 
-_MECHANISMS: Final = (*_MODULES, "OAUTHBEARER", "GSSAPI")
+_MECHANISMS: Final = (*_MODULES, "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM")
 
 
 class Login(NamedTuple):
@@ -50,7 +51,9 @@ def protocol_of(properties: Mapping[str, str]) -> str:
     return protocol
 
 
-def login_of(properties: Mapping[str, str]) -> "Login | OauthLogin | KerberosLogin | None":
+def login_of(
+    properties: Mapping[str, str],
+) -> "Login | OauthLogin | KerberosLogin | IamLogin | None":
     """The login; None where the protocol has none. Raises `SecurityError`."""
     if not protocol_of(properties).startswith("SASL"):
         return None
@@ -72,6 +75,10 @@ def login_of(properties: Mapping[str, str]) -> "Login | OauthLogin | KerberosLog
         from featurewatch.kafka.client_config.kerberos.properties import kerberos_login
 
         return kerberos_login(properties)
+    if mechanism == "AWS_MSK_IAM":
+        from featurewatch.kafka.client_config.iam.properties import iam_login
+
+        return iam_login(properties)
     jaas = _jaas_options(properties.get(JAAS_KEY, ""))
     username = properties.get("sasl.username") or jaas.get("username", "")
     password = properties.get("sasl.password") or jaas.get("password", "")

@@ -106,6 +106,16 @@ class Cache:
         self.require(list(unique), releases)
         return [[self.repository / path for path in paths] for paths in listed]
 
+    def program(self, name: str) -> list[Path]:
+        """The jars of a program that is not Kafka, by its name in the lock.
+
+        Raises:
+            ArtifactError: if they cannot be fetched.
+        """
+        paths = jar_lock().programs[name]
+        self.require(paths, name)
+        return [self.repository / path for path in paths]
+
     def require(self, paths: Sequence[str], label: str) -> None:
         """Fetches jars that are missing, or not as they were locked; ``label`` is for messages.
 

@@ -6,7 +6,7 @@ Central other than these jars is read.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -16,10 +16,14 @@ LOCK_FILE: Final = Path(__file__).with_name("jars.lock.json")
 
 @dataclass(frozen=True, slots=True)
 class JarLock:
-    """``sha256`` by path in a Maven repository; ``class_paths`` by release, then by their name."""
+    """``sha256`` by path in a Maven repository; ``class_paths`` by release, then by their name.
+
+    ``programs`` are class paths of what is not Kafka, by name.
+    """
 
     sha256: Mapping[str, str]
     class_paths: Mapping[str, Mapping[str, Sequence[str]]]
+    programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @cache
@@ -33,6 +37,7 @@ def jar_lock() -> JarLock:
             release: {name: [paths[number] for number in numbers] for name, numbers in of.items()}
             for release, of in content["class_paths"].items()
         },
+        {name: [paths[number] for number in of] for name, of in content["programs"].items()},
     )
 
 

@@ -1,7 +1,7 @@
 """Discovers the nodes of a cluster. A shell around `streams.apiversions.membership`."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from featurewatch.kafka.address import Address
@@ -63,6 +63,7 @@ async def discover_nodes(
             warnings += errors
     nodes = {key: address for result in all_listings for key, address in result.nodes.items()}
     listed = frozenset(key.role for key in nodes)
+    nodes |= _by_protocol(nodes, settings)
     for address, node_id in configured.items():
         if node_id is not None:
             nodes[NodeKey(Role.CONTROLLER, node_id)] = address
@@ -76,6 +77,24 @@ async def discover_nodes(
         leader_epoch=with_leader.leader_epoch,
         warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+def _by_protocol(
+    nodes: Mapping[NodeKey, Address], settings: ApiVersionsSettings
+) -> dict[NodeKey, Address]:
+    """Other listeners of controllers than those that a broker lists.
+
+    DescribeQuorum has the listener by which controllers reach each other, and not its security
+    protocol: a login there may be impossible where the metadata log has one that takes it.
+    """
+    security = settings.security_of(Role.CONTROLLER)
+    found: dict[NodeKey, Address] = {}
+    for key, address in nodes.items():
+        if key.role is Role.CONTROLLER:
+            fitting = settings.addresses.fitting(key, security)
+            if fitting and address not in fitting:
+                found[key] = fitting[0]
+    return found
 
 
 async def _ask_brokers(

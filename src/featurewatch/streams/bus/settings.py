@@ -65,9 +65,9 @@ class BusSettings:
     def client(self, **defaults: Property) -> dict[str, Any]:
         """The configuration of a librdkafka client; ``properties`` go before ``defaults``.
 
-        Names of ``defaults`` have underscores for dots. With OAUTHBEARER it blocks until there is
-        a token: confluent-kafka waits for one when it creates a client, and does not say why none
-        comes.
+        Names of ``defaults`` have underscores for dots. With OAUTHBEARER or AWS_MSK_IAM it blocks
+        until there is a token: confluent-kafka waits for one when it creates a client, and does not
+        say why none comes.
 
         Raises:
             SecurityError: A property cannot be used.
@@ -81,13 +81,13 @@ class BusSettings:
             "reconnect.backoff.max.ms": 2000,
             "socket.nagle.disable": True,
             **named,
-            **librdkafka_properties(self.properties),
+            **librdkafka_properties(self.properties, self.bootstrap_servers),
             "bootstrap.servers": self.bootstrap_servers,
         }
         if config.get("sasl.mechanism") == "GSSAPI":
             _check_kerberos()
         if (first_token := config.get("oauth_cb")) is not None:
-            from featurewatch.kafka.client_config.oauth.settings import TokenError
+            from featurewatch.kafka.client_config.errors import TokenError
 
             try:
                 first_token("")

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from featurewatch.kafka.client_config.errors import TokenError
 from featurewatch.kafka.client_config.oauth.endpoint import granted_token
-from featurewatch.kafka.client_config.oauth.settings import FetchLimits, TokenEndpoint, TokenError
+from featurewatch.kafka.client_config.oauth.settings import FetchLimits, TokenEndpoint
 from featurewatch.kafka.client_config.oauth.token import read_token
 from featurewatch.kafka.sasl import SaslError, oauthbearer
 from tests.oidc import jwt

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from featurewatch.kafka.client_config.errors import TokenError
 from featurewatch.kafka.client_config.login import login_of
 from featurewatch.kafka.client_config.oauth.fetch import MAX_ANSWER_BYTES, fetch
 from featurewatch.kafka.client_config.oauth.settings import (
@@ -18,7 +19,6 @@ from featurewatch.kafka.client_config.oauth.settings import (
     OauthLogin,
     TokenCommand,
     TokenEndpoint,
-    TokenError,
     TokenFile,
 )
 from tests.oidc import CLIENT_ID, SECRET, Answer, Provider, respond, running_provider

@@ -115,11 +115,11 @@ def changed(**changes: str) -> dict[str, str]:
         ({**ENDPOINT, "sasl.oauthbearer.token.command": "a"}, "not both"),
         (
             changed(**{"sasl.oauthbearer.grant.type": GRANT}),
-            "is not supported with OAUTHBEARER: use client_credentials",
+            "an assertion needs sasl.oauthbearer.assertion.private.key.file",
         ),
         (
-            changed(**{"sasl.oauthbearer.assertion.private.key.file": "/key.pem"}),
-            "the grant by a signed assertion is not supported",
+            changed(**{"sasl.oauthbearer.grant.type": "device_code"}),
+            "is not supported with OAUTHBEARER: use client_credentials",
         ),
         (changed(**{"sasl.oauthbearer.config": "principal=pass"}), "sasl.oauthbearer.config: "),
         (

@@ -4,7 +4,8 @@ import base64
 
 import pytest
 
-from featurewatch.kafka.client_config.oauth.settings import RefreshRule, TokenError
+from featurewatch.kafka.client_config.errors import TokenError
+from featurewatch.kafka.client_config.oauth.settings import RefreshRule
 from featurewatch.kafka.client_config.oauth.token import Token, read_token, renewal_s
 from tests.oidc import jwt
 

@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
+from featurewatch.kafka.client_config.errors import TokenError
 from featurewatch.kafka.client_config.oauth.settings import (
     FetchLimits,
     OauthLogin,
-    TokenCommand,
-    TokenEndpoint,
-    TokenError,
     TokenFile,
+    TokenOrigin,
 )
 from featurewatch.kafka.client_config.oauth.token_source import TokenSource, token_source
 from tests.oidc import jwt
@@ -46,7 +45,7 @@ class Endpoint:
         self.until.set()
         self._clock = clock
 
-    def fetch(self, _: TokenEndpoint | TokenFile | TokenCommand, __: FetchLimits) -> str:
+    def fetch(self, _: TokenOrigin, __: FetchLimits) -> str:
         """A token, or the error."""
         self.until.wait(10)
         self.count += 1

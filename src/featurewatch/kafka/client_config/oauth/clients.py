@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.iam.settings import IAM_OAUTH_HANDLER, MskToken
 from featurewatch.kafka.client_config.jaas import jaas_text
 from featurewatch.kafka.client_config.oauth.properties import COMMAND_KEY, OAUTH_MODULE, URL_KEY
 from featurewatch.kafka.client_config.oauth.settings import OauthLogin, TokenCommand, TokenEndpoint
@@ -16,6 +17,8 @@ _JAVA_HANDLER: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 )
 """Kafka 4 has it as its default; the clients of Spark's connector, of 3.9, have not."""
+
+_JAVA_BEARER: Final = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
 
 _PASSED_ON: Final = (
     "sasl.login.connect.timeout.ms",
@@ -58,10 +61,18 @@ def java_login(login: OauthLogin, properties: Mapping[str, str]) -> dict[str, st
             f"{URL_KEY}",
             COMMAND_KEY,
         )
+    if isinstance(login.source, MskToken):
+        return {
+            "sasl.mechanism": login.mechanism,
+            "sasl.jaas.config": properties.get("sasl.jaas.config") or f"{OAUTH_MODULE} required;",
+            "sasl.login.callback.handler.class": IAM_OAUTH_HANDLER,
+            "sasl.client.callback.handler.class": IAM_OAUTH_HANDLER,
+        }
     options = {f"extension_{name}": value for name, value in login.extensions}
     if isinstance(login.source, TokenEndpoint):
         source = login.source
-        options |= {"clientId": source.client_id, "clientSecret": source.client_secret}
+        given = {"clientId": source.client_id, "clientSecret": source.client_secret}
+        options |= {name: value for name, value in given.items() if value}
         if source.scope:
             options["scope"] = source.scope
         for name, value in source.tls:
@@ -77,4 +88,16 @@ def java_login(login: OauthLogin, properties: Mapping[str, str]) -> dict[str, st
         "sasl.jaas.config": jaas_text(OAUTH_MODULE, options),
         "sasl.login.callback.handler.class": _JAVA_HANDLER,
         **{name: properties[name] for name in _PASSED_ON if properties.get(name)},
+        **_java_assertion(login, properties),
     }
+
+
+def _java_assertion(login: OauthLogin, properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of an assertion, which Java has since Kafka 4.1 (bearer) and 4.3."""
+    if not isinstance(login.source, TokenEndpoint) or login.source.assertion is None:
+        return {}
+    names = (name for name in properties if name.startswith("sasl.oauthbearer.assertion."))
+    given = {name: properties[name] for name in names}
+    if login.source.is_bearer:
+        given["sasl.oauthbearer.jwt.retriever.class"] = _JAVA_BEARER
+    return given

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from featurewatch.kafka.client_config.oauth.settings import TokenCommand, TokenError
+from featurewatch.kafka.client_config.errors import TokenError
+from featurewatch.kafka.client_config.oauth.settings import TokenCommand
 
 
 def printed_token(

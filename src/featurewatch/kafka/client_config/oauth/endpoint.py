@@ -1,10 +1,8 @@
-"""Requests a token from an endpoint for client credentials (RFC 6749, section 4.4), over HTTP/1.1.
+"""Requests a token from an endpoint (RFC 6749), over HTTP/1.1.
 
-The request is that of ``ClientCredentialsRequestFormatter`` of Kafka, and so are the codes after
-which it is not repeated.
+The codes after which it is not repeated are those of Kafka.
 """
 
-import base64
 import http.client
 import io
 import socket
@@ -12,13 +10,15 @@ import ssl
 import time
 from collections.abc import Callable
 from typing import IO, Any, Final
-from urllib.parse import quote_plus, urlsplit
+from urllib.parse import urlsplit
 
 import orjson
 
 from featurewatch.common.text import quoted
-from featurewatch.kafka.client_config.errors import SecurityError
-from featurewatch.kafka.client_config.oauth.settings import FetchLimits, TokenEndpoint, TokenError
+from featurewatch.kafka.client_config.errors import SecurityError, TokenError
+from featurewatch.kafka.client_config.oauth.proxy import open_tunnel, proxy_for
+from featurewatch.kafka.client_config.oauth.request import TokenRequest, token_request
+from featurewatch.kafka.client_config.oauth.settings import FetchLimits, TokenEndpoint
 from featurewatch.kafka.client_config.tls import tls_context, tls_files
 
 _OK: Final = (200, 201)
@@ -34,9 +34,11 @@ def granted_token(
     limits: FetchLimits,
     max_bytes: int,
     monotonic: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] = time.time,
 ) -> str:
     """The token in the answer of the endpoint, not checked; raises `TokenError`."""
-    status, content_type, location, body = _answer(endpoint, limits, max_bytes, monotonic)
+    request = token_request(endpoint, clock())
+    status, content_type, location, body = _answer(endpoint, request, limits, max_bytes, monotonic)
     if status in _REDIRECTS:
         raise TokenError(
             f"{endpoint} redirects to {_shown(location)}, which is not followed: set "
@@ -49,8 +51,9 @@ def granted_token(
     except orjson.JSONDecodeError:
         answer = None
     if status not in _OK:
-        reason = _reason(answer, endpoint)
-        advice = ": check the client's id, its secret and the scope" if status in _LASTING else ""
+        reason = _reason(answer, request)
+        proof = "secret" if endpoint.assertion is None else "assertion"
+        advice = f": check the client's id, its {proof} and the scope" if status in _LASTING else ""
         raise TokenError(
             f"{endpoint} refused a token with code {status}{reason}{advice}",
             is_transient=status not in _LASTING,
@@ -63,38 +66,20 @@ def granted_token(
     for name in ("access_token", "id_token"):  # the order of Kafka's JwtResponseParser
         if isinstance(text := answer.get(name), str) and text:
             return text
-    raise TokenError(f"{endpoint} answered without an access_token{_reason(answer, endpoint)}")
-
-
-def _request(endpoint: TokenEndpoint) -> tuple[bytes, dict[str, str]]:
-    """Body and headers."""
-    client_id, secret = endpoint.client_id, endpoint.client_secret
-    if endpoint.encodes_credentials:
-        client_id, secret = quote_plus(client_id), quote_plus(secret)
-    credentials = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
-    scope = f"&scope={quote_plus(endpoint.scope)}" if endpoint.scope else ""
-    headers = {
-        "Accept": "application/json",
-        "Authorization": f"Basic {credentials}",
-        "Cache-Control": "no-cache",
-        "Connection": "close",
-        "Content-Type": "application/x-www-form-urlencoded",
-        "User-Agent": "featurewatch",
-    }
-    return f"grant_type=client_credentials{scope}".encode(), headers
+    raise TokenError(f"{endpoint} answered without an access_token{_reason(answer, request)}")
 
 
 def _answer(
     endpoint: TokenEndpoint,
+    request: TokenRequest,
     limits: FetchLimits,
     max_bytes: int,
     monotonic: Callable[[], float],
 ) -> tuple[int, str, str, bytes]:
     """Status, Content-Type, Location and at most one byte more than ``max_bytes`` of the body."""
-    body, headers = _request(endpoint)
     connection = _Connection(endpoint, limits, monotonic)
     try:
-        connection.request("POST", endpoint.target, body, headers)
+        connection.request("POST", endpoint.target, request.body, request.headers)
         response = connection.getresponse()
         return (
             response.status,
@@ -159,9 +144,12 @@ class _Connection(http.client.HTTPConnection):
     def connect(self) -> None:
         """Connects within the time for it, TLS included."""
         limit = _TimeLimit(self._monotonic, self._limits.connect_s)
-        self._socket = connected = socket.create_connection(
-            (self._endpoint.host, self._endpoint.port), self._limits.connect_s
-        )
+        proxy = proxy_for(self._endpoint.scheme, self.host, self._endpoint.port)
+        address = (self.host, self._endpoint.port) if proxy is None else proxy[:2]
+        self._socket = connected = socket.create_connection(address, self._limits.connect_s)
+        if proxy is not None:
+            limit.apply(connected)
+            open_tunnel(connected, proxy, self.host, self._endpoint.port)
         if self._endpoint.scheme == "https":
             context = tls_context(tls_files(dict(self._endpoint.tls)))
             self._socket = connected = context.wrap_socket(
@@ -225,14 +213,13 @@ class _TimeLimit:
         connected.settimeout(remaining_s)
 
 
-def _reason(answer: Any, endpoint: TokenEndpoint) -> str:
+def _reason(answer: Any, request: TokenRequest) -> str:
     """The error in an answer (RFC 6749, 5.2), without what must not be shown."""
     if not isinstance(answer, dict):
         return ""
     parts = [answer.get(name) for name in ("error", "error_description")]
     text = ", ".join(part for part in parts if isinstance(part, str) and part)
-    encoded = _request(endpoint)[1]["Authorization"].partition(" ")[2]
-    for secret in (endpoint.client_secret, quote_plus(endpoint.client_secret), encoded):
+    for secret in request.secrets:
         text = text.replace(secret, "(the secret)")
     return f" ({quoted(text)})" if text else ""
 

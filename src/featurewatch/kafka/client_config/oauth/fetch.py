@@ -7,22 +7,23 @@ followed, and errors quote it without the secret that it was sent.
 from collections.abc import Callable
 from typing import Final
 
+from featurewatch.kafka.client_config.errors import TokenError
+from featurewatch.kafka.client_config.iam.settings import MskToken
 from featurewatch.kafka.client_config.oauth.settings import (
     FetchLimits,
     TokenCommand,
-    TokenEndpoint,
-    TokenError,
     TokenFile,
+    TokenOrigin,
 )
 from featurewatch.kafka.client_config.oauth.token import MAX_TOKEN_CHARS
 
 MAX_ANSWER_BYTES: Final = 4 * MAX_TOKEN_CHARS
 """The most that is read of an answer, a file or what a program prints."""
 
-Fetch = Callable[[TokenEndpoint | TokenFile | TokenCommand, FetchLimits], str]
+Fetch = Callable[[TokenOrigin, FetchLimits], str]
 
 
-def fetch(source: TokenEndpoint | TokenFile | TokenCommand, limits: FetchLimits) -> str:
+def fetch(source: TokenOrigin, limits: FetchLimits) -> str:
     """The text of a token, not checked. Raises `TokenError`."""
     if isinstance(source, TokenFile):
         return _file_text(source)
@@ -30,6 +31,10 @@ def fetch(source: TokenEndpoint | TokenFile | TokenCommand, limits: FetchLimits)
         from featurewatch.kafka.client_config.oauth.command import printed_token
 
         return printed_token(source, limits.read_s, MAX_ANSWER_BYTES)
+    if isinstance(source, MskToken):
+        from featurewatch.kafka.client_config.iam.credential_source import msk_token_text
+
+        return msk_token_text(source)
     from featurewatch.kafka.client_config.oauth.endpoint import granted_token
 
     return granted_token(source, limits, MAX_ANSWER_BYTES)

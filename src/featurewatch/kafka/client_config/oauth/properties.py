@@ -13,18 +13,17 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from featurewatch.common.text import quoted
 from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.iam.settings import IAM_OAUTH_HANDLER, MskToken
 from featurewatch.kafka.client_config.jaas import JAAS_KEY, JaasEntry, jaas_entry
-from featurewatch.kafka.client_config.network import decimal_property, integer_property
+from featurewatch.kafka.client_config.oauth.assertion_properties import client_assertion
 from featurewatch.kafka.client_config.oauth.settings import (
-    DEFAULT_LIMITS,
-    DEFAULT_REFRESH,
-    FetchLimits,
     OauthLogin,
-    RefreshRule,
     TokenCommand,
     TokenEndpoint,
     TokenFile,
+    TokenOrigin,
 )
+from featurewatch.kafka.client_config.oauth.times import fetch_limits, refresh_rule
 from featurewatch.kafka.client_config.tls import TLS_KEYS, tls_context, tls_files
 
 OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -38,13 +37,17 @@ _CLIENT_SECRET: Final = (
 )
 _SCOPE: Final = "sasl.oauthbearer.scope"
 _EXTENSIONS: Final = "sasl.oauthbearer.extensions"
+_HANDLER: Final = "sasl.login.callback.handler.class"
 _RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
 _EXAMPLE: Final = f'{OAUTH_MODULE} required clientId="…" clientSecret="…";'
 _OWN_OPTIONS: Final = ("clientId", "clientSecret", "scope")
 _EXTENSION_OPTION: Final = "extension_"
 
+_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+"""The grant by an assertion, as librdkafka names it."""
+
 _ALLOWED_VALUES: Final = {
-    "sasl.oauthbearer.grant.type": ("client_credentials",),
+    "sasl.oauthbearer.grant.type": ("client_credentials", _BEARER),
     "sasl.oauthbearer.method": ("default", "oidc"),
     "sasl.oauthbearer.metadata.authentication.type": ("none",),
     "enable.sasl.oauthbearer.unsecure.jwt": ("false",),
@@ -52,7 +55,8 @@ _ALLOWED_VALUES: Final = {
 """Properties of which one value, or two, are supported."""
 
 _REFUSED: Final = {
-    "sasl.oauthbearer.assertion.": "the grant by a signed assertion is not supported",
+    "sasl.oauthbearer.assertion.private.key.pem": "a key in a file of properties is not supported: "
+    "set sasl.oauthbearer.assertion.private.key.file",
     "sasl.oauthbearer.config": "unsecured tokens and those of cloud metadata are not supported",
 }
 """By the beginning of a property: why it cannot be used with this mechanism."""
@@ -71,8 +75,10 @@ def oauth_login(properties: Mapping[str, str]) -> OauthLogin:
     Raises `SecurityError` for what is missing, and for what is not supported.
     """
     _check_supported(properties)
+    if properties.get(_HANDLER, "").strip() == IAM_OAUTH_HANDLER:
+        return _login(properties, _msk_token(properties), {})
     entry = _checked_entry(properties)
-    source: TokenEndpoint | TokenFile | TokenCommand
+    source: TokenOrigin
     url = properties.get(URL_KEY, "").strip()
     if COMMAND_KEY in properties:
         if url:
@@ -88,13 +94,19 @@ def oauth_login(properties: Mapping[str, str]) -> OauthLogin:
     else:
         source = _endpoint(url, properties, entry.options)
     _check_retriever(properties, source)
+    return _login(properties, source, entry.options)
+
+
+def _login(
+    properties: Mapping[str, str], source: TokenOrigin, options: Mapping[str, str]
+) -> OauthLogin:
     subject = properties.get("sasl.oauthbearer.sub.claim.name", "").strip()
     return OauthLogin(
         source,
-        tuple(sorted(_extensions(properties, entry.options).items())),
+        tuple(sorted(_extensions(properties, options).items())),
         subject or "sub",
-        _refresh_rule(properties),
-        _fetch_limits(properties),
+        refresh_rule(properties),
+        fetch_limits(properties),
     )
 
 
@@ -113,15 +125,7 @@ def _check_supported(properties: Mapping[str, str]) -> None:
 
 
 def _checked_entry(properties: Mapping[str, str]) -> JaasEntry:
-    entry = jaas_entry(properties.get(JAAS_KEY, ""), _EXAMPLE)
-    if entry is None:
-        return JaasEntry(OAUTH_MODULE, {})
-    if entry.module != OAUTH_MODULE:
-        raise SecurityError(
-            f"{JAAS_KEY}: the module {entry.module.rpartition('.')[2]} is not supported with "
-            f"OAUTHBEARER: use {OAUTH_MODULE}",
-            JAAS_KEY,
-        )
+    entry = _entry(properties)
     for name in entry.options:
         is_known = name in _OWN_OPTIONS or name in TLS_KEYS or name.startswith(_EXTENSION_OPTION)
         if not is_known:
@@ -133,12 +137,40 @@ def _checked_entry(properties: Mapping[str, str]) -> JaasEntry:
     return entry
 
 
-def _check_retriever(
-    properties: Mapping[str, str], source: TokenEndpoint | TokenFile | TokenCommand
-) -> None:
+def _entry(properties: Mapping[str, str]) -> JaasEntry:
+    entry = jaas_entry(properties.get(JAAS_KEY, ""), _EXAMPLE)
+    if entry is None:
+        return JaasEntry(OAUTH_MODULE, {})
+    if entry.module != OAUTH_MODULE:
+        raise SecurityError(
+            f"{JAAS_KEY}: the module {entry.module.rpartition('.')[2]} is not supported with "
+            f"OAUTHBEARER: use {OAUTH_MODULE}",
+            JAAS_KEY,
+        )
+    return entry
+
+
+def _msk_token(properties: Mapping[str, str]) -> MskToken:
+    """MSK's own token; properties of other sources have no place beside it."""
+    from featurewatch.kafka.client_config.iam.properties import iam_settings
+
+    for key in (URL_KEY, COMMAND_KEY):
+        if properties.get(key, "").strip():
+            raise SecurityError(
+                f"{key} has no effect with {IAM_OAUTH_HANDLER.rpartition('.')[2]}: leave it out",
+                key,
+            )
+    return MskToken(iam_settings(_entry(properties).options, "MSK's token"))
+
+
+def _check_retriever(properties: Mapping[str, str], source: TokenOrigin) -> None:
     """Of Kafka's classes that fetch tokens, the one that is named must be what the URL is for."""
     name = properties.get(_RETRIEVER, "").rpartition(".")[2]
-    expected = {"ClientCredentialsJwtRetriever": TokenEndpoint, "FileJwtRetriever": TokenFile}
+    expected = {
+        "ClientCredentialsJwtRetriever": TokenEndpoint,
+        "FileJwtRetriever": TokenFile,
+        "JwtBearerJwtRetriever": TokenEndpoint,
+    }
     if name in expected and not isinstance(source, expected[name]):
         raise SecurityError(
             f"{_RETRIEVER}={name} does not fetch from {source}: leave it out", _RETRIEVER
@@ -160,11 +192,15 @@ def _endpoint(url: str, properties: Mapping[str, str], options: Mapping[str, str
         )
     client_id = _first(properties, _CLIENT_ID) or options.get("clientId", "")
     client_secret = _first(properties, _CLIENT_SECRET) or options.get("clientSecret", "")
+    is_bearer = _is_bearer(properties)
+    assertion = client_assertion(properties, is_bearer=is_bearer)
+    if assertion is not None:
+        client_secret = ""
     for value, key, option in (
         (client_id, _CLIENT_ID[0], "clientId"),
         (client_secret, _CLIENT_SECRET[0], "clientSecret"),
     ):
-        if not value:
+        if not value and assertion is None:
             raise SecurityError(
                 f"{URL_KEY} needs {key}, or {option} in {JAAS_KEY}",
                 JAAS_KEY if JAAS_KEY in properties else URL_KEY,
@@ -181,6 +217,16 @@ def _endpoint(url: str, properties: Mapping[str, str], options: Mapping[str, str
         (properties.get(_SCOPE) or options.get("scope", "")).strip(),
         tuple(sorted(tls.items())),
         properties.get("sasl.oauthbearer.header.urlencode", "").strip().lower() == "true",
+        assertion,
+        is_bearer,
+    )
+
+
+def _is_bearer(properties: Mapping[str, str]) -> bool:
+    """Whether the assertion is the grant: by Kafka's class (KIP-1139), or as librdkafka says it."""
+    name = properties.get(_RETRIEVER, "").strip().rpartition(".")[2]
+    return name == "JwtBearerJwtRetriever" or (
+        properties.get("sasl.oauthbearer.grant.type", "").strip().lower() == _BEARER
     )
 
 
@@ -233,7 +279,7 @@ def _command(text: str) -> TokenCommand:
     return TokenCommand(program, tuple(arguments))
 
 
-# -- what is sent with them, and when they are renewed ---------------------------------------------
+# -- what is sent with them ------------------------------------------------------------------------
 
 
 def _extensions(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
@@ -254,33 +300,6 @@ def _extensions(properties: Mapping[str, str], options: Mapping[str, str]) -> di
                 _EXTENSIONS if _EXTENSIONS in properties else JAAS_KEY,
             )
     return extensions
-
-
-def _refresh_rule(properties: Mapping[str, str]) -> RefreshRule:
-    """The ranges are those of ``SaslConfigs``."""
-    default = DEFAULT_REFRESH
-    prefix = "sasl.login.refresh."
-    return RefreshRule(
-        decimal_property(properties, f"{prefix}window.factor", default.window_factor, (0.5, 1.0)),
-        decimal_property(properties, f"{prefix}window.jitter", default.window_jitter, (0.0, 0.25)),
-        decimal_property(properties, f"{prefix}min.period.seconds", default.min_period_s, (0, 900)),
-        decimal_property(properties, f"{prefix}buffer.seconds", default.buffer_s, (0, 3600)),
-    )
-
-
-def _fetch_limits(properties: Mapping[str, str]) -> FetchLimits:
-    default = DEFAULT_LIMITS
-
-    def seconds(key: str, otherwise: float, lowest: int = 1) -> float:
-        number = integer_property(properties, key, lowest, "a number of milliseconds")
-        return otherwise if number is None else number / 1000
-
-    return FetchLimits(
-        seconds("sasl.login.connect.timeout.ms", default.connect_s),
-        seconds("sasl.login.read.timeout.ms", default.read_s),
-        seconds("sasl.login.retry.backoff.ms", default.backoff_s),
-        seconds("sasl.login.retry.backoff.max.ms", default.max_backoff_s),
-    )
 
 
 def _first(properties: Mapping[str, str], keys: tuple[str, ...]) -> str:

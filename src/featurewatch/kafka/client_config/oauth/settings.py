@@ -6,25 +6,43 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from featurewatch.common.text import quoted
+from featurewatch.kafka.client_config.iam.settings import MskToken
 
 MECHANISM: Final = "OAUTHBEARER"
 
 
-class TokenError(Exception):
-    """There is no token: one line that says why and what to do, without a secret.
+@dataclass(frozen=True, slots=True)
+class AssertionFile:
+    """A file with a signed assertion in it, which something else renews."""
 
-    ``is_transient``: the same request may succeed a moment later.
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignedAssertion:
+    """An assertion (RFC 7523) that is signed here, for each request.
+
+    ``key_file`` is a private key in PEM. ``template_file``: JSON with a header and a payload that
+    the others complete; ``claims`` go before its claims. The assertion is valid from ``nbf_s`` ago
+    for another ``exp_s``.
     """
 
-    def __init__(self, text: str, *, is_transient: bool = False) -> None:
-        super().__init__(text)
-        self.is_transient = is_transient
+    algorithm: str
+    key_file: str
+    passphrase: str = field(default="", repr=False)
+    template_file: str = ""
+    claims: tuple[tuple[str, str], ...] = ()
+    exp_s: int = 300
+    nbf_s: int = 60
+    has_id: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TokenEndpoint:
     """An endpoint of OAuth 2.0 that grants tokens for client credentials (RFC 6749, 4.4).
 
+    With an ``assertion`` there is no secret: the assertion identifies the client (KIP-1258), or
+    is the grant itself (``is_bearer``, KIP-1139).
     ``host`` is a name or an address without brackets. ``target`` is the path and the query.
     ``tls`` are properties of TLS (``ssl.…``) for it; none: the system's authorities.
     ``encodes_credentials``: id and secret are URL-encoded in the header, as RFC 6749 2.3.1 says and
@@ -40,6 +58,8 @@ class TokenEndpoint:
     scope: str = ""
     tls: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     encodes_credentials: bool = False
+    assertion: AssertionFile | SignedAssertion | None = None
+    is_bearer: bool = False
 
     def __str__(self) -> str:
         """The URL without its query, which may have a secret."""
@@ -67,6 +87,10 @@ class TokenCommand:
 
     def __str__(self) -> str:
         return quoted(self.program)
+
+
+TokenOrigin = TokenEndpoint | TokenFile | TokenCommand | MskToken
+"""Where tokens come from."""
 
 
 class RefreshRule(NamedTuple):
@@ -105,7 +129,7 @@ DEFAULT_LIMITS: Final = FetchLimits()
 class OauthLogin:
     """A login by tokens. ``extensions`` are those of the SASL message (KIP-342)."""
 
-    source: TokenEndpoint | TokenFile | TokenCommand
+    source: TokenOrigin
     extensions: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     subject_claim: str = "sub"
     refresh: RefreshRule = DEFAULT_REFRESH

@@ -12,7 +12,8 @@ from typing import Any, Final
 import orjson
 
 from featurewatch.common.text import quoted
-from featurewatch.kafka.client_config.oauth.settings import RefreshRule, TokenError
+from featurewatch.kafka.client_config.errors import TokenError
+from featurewatch.kafka.client_config.oauth.settings import RefreshRule
 
 MAX_TOKEN_CHARS: Final = 65_536
 """A longer token is refused; those of providers have some thousands of characters."""

@@ -18,8 +18,10 @@ from functools import lru_cache
 from typing import Final
 
 from featurewatch.common.text import error_line
+from featurewatch.kafka.client_config.errors import TokenError
+from featurewatch.kafka.client_config.iam.settings import MskToken
 from featurewatch.kafka.client_config.oauth.fetch import Fetch, fetch
-from featurewatch.kafka.client_config.oauth.settings import OauthLogin, TokenError
+from featurewatch.kafka.client_config.oauth.settings import OauthLogin
 from featurewatch.kafka.client_config.oauth.token import Token, read_token, renewal_s
 
 LOG: Final = logging.getLogger("featurewatch.oauth")
@@ -177,8 +179,7 @@ class TokenSource:
         backoff_s = limits.backoff_s
         while True:
             try:
-                text = self._fetch(source, limits)
-                return read_token(text, self.login.subject_claim, str(source), self._clock())
+                return self._read(self._fetch(source, limits))
             except TokenError as error:
                 if not error.is_transient or self._monotonic() + backoff_s > end_s:
                     raise
@@ -186,6 +187,14 @@ class TokenSource:
                     self._attempt_error = error
             self._pause(backoff_s)
             backoff_s *= 2
+
+    def _read(self, text: str) -> Token:
+        source, now_s = self.login.source, self._clock()
+        if isinstance(source, MskToken):
+            from featurewatch.kafka.client_config.oauth.signed_token import read_signed_token
+
+            return read_signed_token(text, now_s)
+        return read_token(text, self.login.subject_claim, str(source), now_s)
 
 
 def _given(current: Token | None) -> Token:

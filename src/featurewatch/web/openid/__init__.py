@@ -1,0 +1,1 @@
+"""Sign-in to the page by OpenID Connect: the authorization code flow with PKCE."""
