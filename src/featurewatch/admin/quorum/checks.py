@@ -75,10 +75,11 @@ def verdict_of(checks: Iterable[Check]) -> Verdict:
 
 def checks_of_addition(quorum: QuorumDescription, candidate: Candidate) -> tuple[Check, ...]:
     """The preconditions of a new voter. ``quorum`` may be without its cluster's id."""
+    first = _dynamic(quorum), _not_a_voter(quorum, candidate), *_formatted(quorum, candidate)
+    if quorum.voter(candidate.node_id) is not None:
+        return first
     return (
-        _dynamic(quorum),
-        _not_a_voter(quorum, candidate),
-        *_formatted(quorum, candidate),
+        *first,
         _listener(quorum, candidate),
         *_observer(quorum, candidate),
         _majority_with(quorum, candidate),
