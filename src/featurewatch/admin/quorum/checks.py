@@ -1,8 +1,9 @@
 """Judges a change of the quorum's voters before it is sent: what the leader does not look at; pure.
 
 The leader refuses some changes itself (``AddVoterHandler``, ``RemoveVoterHandler``). It accepts a
-new voter that fetched within the last hour, and it counts no voter that is down: either can leave
-a quorum that commits nothing any more, not even the way back.
+new voter that listens and was caught up once, if it fetched within the last hour, and it does not
+look which voters are down: either can leave a quorum that commits nothing any more, not even the
+way back.
 """
 
 from collections.abc import Iterable, Iterator
