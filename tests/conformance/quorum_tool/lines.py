@@ -106,6 +106,12 @@ _METAS: Final[Mapping[str, Mapping[str, str | None]]] = {
 }
 
 
+def invocation_count() -> int:
+    """How many invocations `test_quorum_texts` compares on each release."""
+    through_both = len(DESCRIBED) + len(MISTAKEN) + len(("removal", "addition"))
+    return 2 * through_both + len(("negative id",)) + len(WRONG_DIRECTORIES) + len(CONFIGURATIONS)
+
+
 def write_configurations(directory: Path) -> dict[str, Path]:
     """The files of `CONFIGURATIONS` by their names, and the log directories that they name."""
     for name, changes in _METAS.items():

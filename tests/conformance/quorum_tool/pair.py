@@ -28,7 +28,7 @@ class QuorumPair:
         return _settled(self.ours.as_the_tool(*compat, *arguments))
 
     def is_equal(self, *arguments: str) -> CommandResult:
-        """What both print; asserts that it is the same, as soon as the quorum stands still."""
+        """What both print; asserts that it is the same, once no election runs."""
         pairs: list[tuple[CommandResult, CommandResult]] = []
 
         def agree() -> bool:

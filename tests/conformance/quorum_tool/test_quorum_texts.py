@@ -38,7 +38,7 @@ def test_descriptions_are_the_tools(pair: QuorumPair, cluster: Cluster) -> None:
 
 
 def test_removals_are_refused_as_by_the_tool(pair: QuorumPair, cluster: Cluster) -> None:
-    """Ids that are none, and by the leader: the voters are static."""
+    """Invalid ids, and by the leader: the voters are static."""
     server, controller = addresses(cluster)
     remove = (*server, "remove-controller")
     refused = pair.is_equal(*remove, "--controller-id=-1", "-d", lines.DIRECTORY)

@@ -250,7 +250,7 @@ def _majority(before: Tolerance, after: Tolerance) -> Check:
 def _stopped(
     quorum: QuorumDescription, voter: QuorumReplica, rest: tuple[QuorumReplica, ...]
 ) -> Check:
-    """Whether the voter is shut down, where the others can go on without it.
+    """Whether the voter is shut down, where the others continue without it.
 
     A running controller may stand for election until it has read the change, and one with
     ``controller.quorum.auto.join.enable`` joins again (KAFKA-19850). Where the others are no
