@@ -50,7 +50,7 @@ _GOOD: Final = {
     "controller.listener.names": "CONTROLLER",
     "log.dirs": "%/good",
 }
-_META: Final = {"version": "1", "cluster.id": "c", "node.id": "7", "directory.id": DIRECTORY}
+_META: Final = {"version": "1", "node.id": "7", "directory.id": DIRECTORY}
 
 CONFIGURATIONS: Final[Mapping[str, Mapping[str, str | None]]] = {
     "good": {},
@@ -112,11 +112,12 @@ def invocation_count() -> int:
     return 2 * through_both + len(("negative id",)) + len(WRONG_DIRECTORIES) + len(CONFIGURATIONS)
 
 
-def write_configurations(directory: Path) -> dict[str, Path]:
+def write_configurations(directory: Path, cluster_id: str) -> dict[str, Path]:
     """The files of `CONFIGURATIONS` by their names, and the log directories that they name."""
+    meta = {**_META, "cluster.id": cluster_id}
     for name, changes in _METAS.items():
         (directory / name).mkdir()
-        (directory / name / "meta.properties").write_text(_text({**_META, **changes}, directory))
+        (directory / name / "meta.properties").write_text(_text({**meta, **changes}, directory))
     files = {}
     for name, changes in CONFIGURATIONS.items():
         files[name] = directory / f"{name}.properties"

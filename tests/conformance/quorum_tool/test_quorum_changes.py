@@ -118,7 +118,7 @@ def test_a_quorum_grows_and_shrinks(
     absent = pair.is_equal(*scene.removal(3, DIRECTORY))
     assert (absent.code, "Cannot remove voter" in absent.err) == (1, True)
 
-    # Ours: a voter that runs stays, unless the others cannot go on without it.
+    # Ours: a voter that runs stays, unless the others need it to commit anything.
     runs = pair.ours(*scene.removal(3))
     assert (runs.code, runs.out) == (3, "")
     assert "shut it down first" in runs.err

@@ -57,7 +57,7 @@ def test_additions_are_refused_as_by_the_tool(
     """Configurations that are no controller's, directories that are not formatted, and by the
     leader: the voters are static."""
     server, controller = addresses(cluster)
-    for name, file in lines.write_configurations(tmp_path).items():
+    for name, file in lines.write_configurations(tmp_path, cluster.cluster_id).items():
         arguments = (*server, "--command-config", str(file), "add-controller", "--dry-run")
         expected, result = pair.by_tool(*arguments), pair.by_ours(*arguments)
         assert (result.out, result.err) == (expected.out, expected.err), name
