@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from featurewatch.common.private_files import write_private
+from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.cluster import Cluster
 from tests.conformance.kafka_tools import COMPAT, KafkaTool, OurCommand
 from tests.conformance.quorum_tool import lines
 from tests.conformance.quorum_tool.pair import QuorumPair
+from tests.guarded import JAAS, guarded_node
 
 pytestmark = pytest.mark.stack
 
@@ -98,3 +101,33 @@ def test_the_document_has_what_the_text_has(
         assert set(by_id) == {node.id for node in cluster.nodes}
         assert [one["id"] for one in by_id.values() if one["is_active"]] == [cluster.leader().id]
         assert {one["directory_id"] for one in by_id.values()} == {None}
+
+
+@pytest.mark.parametrize("tool", ["4.3.0"], indirect=True)
+def test_a_login_without_rights_is_refused_as_by_the_tool(
+    pair: QuorumPair, tool: KafkaTool, stack_cache: Cache, tmp_path: Path
+) -> None:
+    """Each command, through brokers and controllers, and what the login lacks."""
+    login = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+    login += f'sasl.jaas.config={JAAS} username="guest" password="may-not";\n'
+    with guarded_node(
+        tmp_path / "cluster", stack_cache, {"guest": "may-not"}, tool.release
+    ) as node:
+        files = lines.write_configurations(tmp_path, node.cluster.cluster_id)
+        client, controller = tmp_path / "client.properties", tmp_path / "controller.properties"
+        write_private(client, login)
+        write_private(controller, login + files["good"].read_text())
+        remove = f"remove-controller -i 1 -d {lines.DIRECTORY}".split()
+        for by in (
+            ("--bootstrap-server", node.broker),
+            ("--bootstrap-controller", node.controller),
+        ):
+            for line in lines.DESCRIBED[:2]:
+                refused = pair.is_equal(*by, "--command-config", str(client), *line.split())
+                assert "ClusterAuthorizationException" in refused.err
+            for file, change in ((controller, ["add-controller"]), (client, remove)):
+                arguments = (*by, "--command-config", str(file), *change)
+                expected, result = pair.by_tool(*arguments), pair.ours(*arguments)
+                assert "ClusterAuthorizationException" in expected.err
+                assert (result.code, expected.code) == (1, 1)
+                assert "featurewatch: this login lacks" in result.err

@@ -15,29 +15,26 @@ from featurewatch.admin.api_errors import (
     UNSUPPORTED_VERSION,
     api_error,
 )
-from featurewatch.admin.cluster.reader import check_response
-from featurewatch.admin.errors import KafkaApiError, UnreachableError
+from featurewatch.admin.errors import KafkaApiError, UnreachableError, check_response
 from featurewatch.admin.features.metadata import read_metadata
 from featurewatch.admin.quorum.values import QuorumDescription, VoterEndpoint, read_description
 from featurewatch.admin.session import AdminSession, NoSuchVersionError, outcome_unknown
 from featurewatch.kafka import messages
 from featurewatch.kafka.connection import Connection
-from featurewatch.kafka.messages import Request
+from featurewatch.kafka.messages import Request, message_class
 from featurewatch.kafka.node_errors import NodeError
-from featurewatch.streams.apiversions.membership import (
-    DESCRIBE_QUORUM,
-    DESCRIBE_QUORUM_VERSIONS,
-    quorum_request,
-)
 from featurewatch.streams.types import KRAFT_VERSION, ClusterId, FeatureLevel, NodeId
 
+_DESCRIBE_QUORUM: Final = 55
+_DESCRIBE_QUORUM_VERSIONS: Final = (0, 2)
+_METADATA_TOPIC: Final = "__cluster_metadata"
 _DESCRIBE_CLUSTER: Final = 60
 _ADD_VOTER: Final = 80
 _REMOVE_VOTER: Final = 81
 _CONTROLLERS: Final = 2
 _NOT_LEADER: Final = 6
 _API_NAMES: Final = {
-    DESCRIBE_QUORUM: "DESCRIBE_QUORUM",
+    _DESCRIBE_QUORUM: "DESCRIBE_QUORUM",
     _ADD_VOTER: "ADD_RAFT_VOTER",
     _REMOVE_VOTER: "REMOVE_RAFT_VOTER",
 }
@@ -144,12 +141,12 @@ class QuorumAdmin(AdminSession):
 
     async def _describe_by(self, connection: Connection) -> QuorumDescription | None:
         """The description by one node; None if it does not lead, and cannot ask who does."""
-        version = connection.version_of(DESCRIBE_QUORUM, DESCRIBE_QUORUM_VERSIONS)
+        version = connection.version_of(_DESCRIBE_QUORUM, _DESCRIBE_QUORUM_VERSIONS)
         if version is None:
-            raise _unsupported(DESCRIBE_QUORUM)
+            raise _unsupported(_DESCRIBE_QUORUM)
         levels = connection.last_api_versions
-        response = await self._exchange(connection, quorum_request(version), changes=False)
-        check_response(response, DESCRIBE_QUORUM)
+        response = await self._exchange(connection, _description_request(version), changes=False)
+        check_response(response, _DESCRIBE_QUORUM)
         partitions = [part for topic in response.topics for part in topic.partitions]
         if len(partitions) != 1:
             raise UnreachableError(
@@ -159,7 +156,7 @@ class QuorumAdmin(AdminSession):
         if partition.error_code in (_NOT_LEADER, NOT_CONTROLLER):
             return None
         message = getattr(partition, "error_message", None)
-        if (error := api_error(partition.error_code, message, DESCRIBE_QUORUM)) is not None:
+        if (error := api_error(partition.error_code, message, _DESCRIBE_QUORUM)) is not None:
             raise KafkaApiError(*error)
         return read_description(
             partition, getattr(response, "nodes", ()), _kraft_version(connection, levels)
@@ -178,6 +175,14 @@ class QuorumAdmin(AdminSession):
             if changes:
                 raise outcome_unknown(str(error)) from error
             raise UnreachableError(str(error)) from error
+
+
+def _description_request(version: int) -> Request[Any]:
+    form = message_class("DescribeQuorumRequest", version)
+    partition = form.PartitionData(partition_index=0)
+    topic = form.TopicData(topic_name=_METADATA_TOPIC, partitions=(partition,))
+    request: Request[Any] = form(topics=(topic,))
+    return request
 
 
 def _kraft_version(connection: Connection, api_versions: Any) -> FeatureLevel | None:

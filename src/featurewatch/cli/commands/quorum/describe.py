@@ -30,7 +30,6 @@ async def describe(
     import time
 
     from featurewatch.admin.quorum.client import QuorumAdmin
-    from featurewatch.cli.commands.quorum.documents import quorum_document
     from featurewatch.cli.commands.quorum.failures import as_tool_errors
     from featurewatch.cli.kafka_tools import quorum as texts
     from featurewatch.cli.kafka_tools.errors import KafkaToolError
@@ -50,4 +49,7 @@ async def describe(
         target.lines(texts.replication_lines(quorum, time.time() if human_readable else None))
     elif status:
         target.lines(texts.status_lines(quorum, target.compat))
-    target.document(lambda: quorum_document(quorum))
+    if target.as_json:
+        from featurewatch.cli.commands.quorum.documents import quorum_document
+
+        target.document(lambda: quorum_document(quorum))
