@@ -61,4 +61,6 @@ def _settled(result: CommandResult) -> CommandResult:
         out,
         flags=re.MULTILINE,
     )
-    return replace(result, out=out)
+    # Brokers name the request with its connection and the like, which is another for each.
+    err = re.sub(r"Request\(.*\) needs", "Request(…) needs", result.err)
+    return replace(result, out=out, err=err)
