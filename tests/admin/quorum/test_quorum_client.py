@@ -80,7 +80,7 @@ def admin_of(cluster: ScriptedBrokers) -> QuorumAdmin:
 
 
 async def test_a_description_has_times_directories_and_endpoints() -> None:
-    """A time of -1 is none; nodes without finalized features leave kraft.version unknown."""
+    """A time of -1 is unknown; nodes without finalized features leave kraft.version unknown."""
     cluster = ScriptedBrokers(DescribeQuorumRequestV2, 1, _1=[described()])
     async with admin_of(cluster) as admin:
         quorum = await admin.describe()
@@ -114,9 +114,7 @@ async def test_without_a_leader_the_next_node_is_asked() -> None:
         (closing, UnreachableError, "broker-1"),
     ],
 )
-async def test_a_description_that_is_none(
-    answer: Answer, error: type[Exception], text: str
-) -> None:
+async def test_a_description_that_fails(answer: Answer, error: type[Exception], text: str) -> None:
     """Refusals have Kafka's text; anything else is one line."""
     cluster = ScriptedBrokers(DescribeQuorumRequestV2, 1, _1=[answer])
     with pytest.raises(error, match=text) as raised:

@@ -14,6 +14,7 @@ class QuorumPair:
 
     def __init__(self, tool: KafkaTool, ours: OurCommand) -> None:
         self._tool, self.ours = tool, ours
+        self.both = (self.by_tool, self.by_ours)
 
     def by_tool(self, *arguments: str) -> CommandResult:
         """What Kafka's tool prints, without the stack trace after a failure of the cluster."""
