@@ -16,7 +16,7 @@ from tests.conformance.quorum_tool.pair import QuorumPair
 from tests.conftest import MakeCluster
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 
 class Scene:
@@ -75,9 +75,6 @@ def is_allowed(scene: Scene, arguments: Callable[..., tuple[str, ...]], node_id:
     return scene.pair.ours(*arguments(node_id), "--dry-run").code == 0
 
 
-@pytest.mark.parametrize(
-    "tool", [pytest.param("3.9.1", marks=pytest.mark.nightly), "4.3.0"], indirect=True
-)
 def test_a_quorum_grows_and_shrinks(
     make_cluster: MakeCluster, tool: KafkaTool, pair: QuorumPair
 ) -> None:
