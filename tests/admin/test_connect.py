@@ -12,6 +12,7 @@ from featurewatch import admin
 from featurewatch.admin import (
     ElectionAdmin,
     FeatureAdmin,
+    QuorumAdmin,
     ReassignmentAdmin,
     RegistrationAdmin,
     RequestError,
@@ -22,7 +23,14 @@ from featurewatch.common.private_files import write_private
 from featurewatch.kafka.messages import CreateTopicsRequestV7, CreateTopicsResponseV7
 from tests.admin.scripted_brokers import ScriptedBrokers
 
-CLIENTS = [ElectionAdmin, FeatureAdmin, ReassignmentAdmin, RegistrationAdmin, TopicAdmin]
+CLIENTS = [
+    ElectionAdmin,
+    FeatureAdmin,
+    QuorumAdmin,
+    ReassignmentAdmin,
+    RegistrationAdmin,
+    TopicAdmin,
+]
 LOGIN = {
     "security.protocol": "SASL_PLAINTEXT",
     "sasl.mechanism": "PLAIN",

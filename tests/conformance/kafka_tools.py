@@ -24,6 +24,7 @@ FEATURES: Final = "org.apache.kafka.tools.FeatureCommand"
 TOPICS: Final = "org.apache.kafka.tools.TopicCommand"
 REASSIGN: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECT: Final = "org.apache.kafka.tools.LeaderElectionCommand"
+QUORUM: Final = "org.apache.kafka.tools.MetadataQuorumCommand"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.conformance.partition_tools import election_lines, reassign_lines
+from tests.conformance.quorum_tool import lines as quorum
 from tests.conformance.topics_tool import lines as topics
 from tests.paths import ROOT
 
@@ -20,3 +21,11 @@ def test_the_page_counts_the_invocations() -> None:
         f"{of_topics} invocations of `kafka-topics`, {of_reassignments} of "
         f"`kafka-reassign-partitions` and {of_elections} of `kafka-leader-election`"
     ) in text
+
+
+def test_the_page_of_the_quorum_counts_its_invocations() -> None:
+    """At least 40 on each release."""
+    count = quorum.invocation_count()
+    assert count >= 40
+    text = (ROOT / "docs" / "how-to" / "quorum.md").read_text()
+    assert f"{count} invocations of `kafka-metadata-quorum`" in text

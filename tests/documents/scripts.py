@@ -34,6 +34,7 @@ PLACES: Final = (
     Place("spark", r"docs/how-to/(?:pipeline|replay|audit)\.md", r"featurewatch "),
     Place("levels", r"docs/how-to/features\.md"),
     Place("quorum", r"docs/how-to/(?:admin|shell)\.md"),
+    Place("voters", r"docs/how-to/quorum\.md"),
     Place("lake", r"docs/how-to/(?:history|fleet)\.md", r"featurewatch (?:history|fleet)"),
     Place("alone", r"docs/how-to/storage\.md", r"featurewatch storage format"),
     Place("alone", r"docs/how-to/releases\.md", r"featurewatch releases list"),

@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from featurewatch.admin import QuorumAdmin, blocking
 from featurewatch.stack.java.jars import Cache, tool_command
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles, combined
+from featurewatch.streams.kraft.directory.files import read_meta
 from tests.conftest import MakeCluster
 from tests.documents.blocks import Command
 from tests.documents.following import ended, follow, pages
 from tests.documents.session import Session
 from tests.processes import free_port
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
@@ -44,6 +47,22 @@ def test_lines_that_rehearse_an_upgrade(make_cluster: MakeCluster, tmp_path: Pat
         raise_level = "features --bootstrap-server kafka-1:9092 upgrade --metadata 3.9"
         session.run(Command("", 0, f"featurewatch {raise_level}"))
         follow(session, "rehearsal", "docs/how-to/storage.md")
+
+
+def test_lines_that_change_voters(make_cluster: MakeCluster, tmp_path: Path) -> None:
+    """A quorum of one dynamic voter, and a controller that observes it."""
+    nodes = [NodeSpec(1, "4.3.0"), NodeSpec(2, "4.3.0", Roles.CONTROLLER)]
+    cluster = make_cluster(ClusterSpec(nodes, dynamic_voters=True, first_voters=[1]))
+    added = cluster.node(2)
+    names = {
+        "kafka-1:9092": cluster.bootstrap_servers,
+        "/etc/kafka/controller.properties": str(added.directory / "server.properties"),
+        "DIRECTORY_ID": read_meta(added.data / "meta.properties")["directory.id"],
+    }
+    with blocking(QuorumAdmin.connect(cluster.bootstrap_servers)) as admin:
+        assert eventually(lambda: bool(admin.describe().observers))
+    with ended(Session(tmp_path, names)) as session:
+        follow(session, "voters", "docs/how-to/quorum.md")
 
 
 def _four_brokers() -> ClusterSpec:

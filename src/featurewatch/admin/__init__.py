@@ -6,9 +6,10 @@
         await admin.create_topic("orders", 12, 3)
 
 A client has one cluster: `FeatureAdmin` its finalized levels, `TopicAdmin` its topics,
-`ReassignmentAdmin` its replicas, `ElectionAdmin` its leaders and `RegistrationAdmin` its
-registered nodes. `DraftAdminClient` speaks the draft of KIP-4, which the reference system serves.
-They are asynchronous; `blocking` gives one to ordinary code.
+`ReassignmentAdmin` its replicas, `ElectionAdmin` its leaders, `RegistrationAdmin` its registered
+nodes and `QuorumAdmin` the voters of its metadata quorum. `DraftAdminClient` speaks the draft of
+KIP-4, which the reference system serves. They are asynchronous; `blocking` gives one to ordinary
+code.
 
 A name is imported at its first use, so that a command loads its own client alone.
 """
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from featurewatch.admin.features.metadata import FeatureDialect
     from featurewatch.admin.features.updates import FeatureUpdate
     from featurewatch.admin.kip4.client import DraftAdminClient, DraftApiError, OperationState
+    from featurewatch.admin.quorum.client import QuorumAdmin
     from featurewatch.admin.reassignments.client import ReassignmentAdmin
     from featurewatch.admin.reassignments.types import ReassignmentStatus
     from featurewatch.admin.topics.client import TopicAdmin
@@ -58,6 +60,7 @@ _HOMES: Final = {
     "admin.features.metadata": ("FeatureDialect",),
     "admin.features.updates": ("FeatureUpdate",),
     "admin.kip4.client": ("DraftAdminClient", "DraftApiError", "OperationState"),
+    "admin.quorum.client": ("QuorumAdmin",),
     "admin.reassignments.client": ("ReassignmentAdmin",),
     "admin.reassignments.types": ("ReassignmentStatus",),
     "admin.topics.client": ("TopicAdmin",),
@@ -80,6 +83,7 @@ __all__ = [
     "OperationState",
     "OutcomeUnknownError",
     "PartitionIncrease",
+    "QuorumAdmin",
     "ReassignmentAdmin",
     "ReassignmentStatus",
     "RegistrationAdmin",

@@ -26,7 +26,11 @@ _RIGHTS: Final = {
     (44, CLUSTER_NO_RIGHT): "AlterConfigs on the cluster",
     (45, CLUSTER_NO_RIGHT): "Alter on the cluster",
     (46, CLUSTER_NO_RIGHT): "Describe on the cluster",
+    (55, CLUSTER_NO_RIGHT): "Describe on the cluster",
+    (60, CLUSTER_NO_RIGHT): "Alter on the cluster",
     (64, CLUSTER_NO_RIGHT): "Alter on the cluster",
+    (80, CLUSTER_NO_RIGHT): "Alter on the cluster",
+    (81, CLUSTER_NO_RIGHT): "Alter on the cluster",
     (94, CLUSTER_NO_RIGHT): "Alter on the cluster",
     (75, TOPIC_NO_RIGHT): "Describe on the topic",
 }

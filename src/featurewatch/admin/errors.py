@@ -11,7 +11,9 @@
 failed.
 """
 
-from featurewatch.admin.api_errors import error_text
+from typing import Any
+
+from featurewatch.admin.api_errors import api_error, error_text
 from featurewatch.kafka.errors import error_name
 from featurewatch.kafka.node_errors import NodeError
 
@@ -50,3 +52,10 @@ class OutcomeUnknownError(AdminError, NodeError):
 
     The cluster has to be read again to know.
     """
+
+
+def check_response(response: Any, api_key: int) -> None:
+    """Raises `KafkaApiError` if a whole request of this key was refused."""
+    message = getattr(response, "error_message", None)
+    if (error := api_error(response.error_code, message, api_key)) is not None:
+        raise KafkaApiError(*error)

@@ -38,6 +38,8 @@ SUMMARIES: Final = {
     "cluster": "Show the nodes of a cluster, and remove registrations of decommissioned ones.",
     "reassign": "Move partitions between brokers, as kafka-reassign-partitions does.",
     "elect": "Elect leaders of partitions, as kafka-leader-election does.",
+    "quorum": "Describe the metadata quorum and change who votes in it, as kafka-metadata-quorum "
+    "does.",
     "shell": "Run commands for one cluster interactively, with completion and a history.",
     "history": "Show a cluster at any moment, its changes, upgrades and operations, and plot its "
     "levels.",
@@ -52,7 +54,17 @@ SUMMARIES: Final = {
 _SECTIONS: Final = {
     "Run": ("up", "watch", "worker", "web", "notify"),
     "Ask": ("state", "changes", "operations", "alerts", "epochs", "readiness", "rehearse"),
-    "Change": ("features", "topics", "reassign", "elect", "cluster", "shell", "retire", "resync"),
+    "Change": (
+        "features",
+        "topics",
+        "reassign",
+        "elect",
+        "cluster",
+        "quorum",
+        "shell",
+        "retire",
+        "resync",
+    ),
     "History": ("history", "fleet", "pipeline", "replay"),
     "This machine": ("demo", "stack", "storage", "rules", "dashboards"),
 }

@@ -4,10 +4,9 @@
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from featurewatch.admin.api_errors import api_error
 from featurewatch.admin.cluster import configs
 from featurewatch.admin.cluster.configs import ConfigOwner, OwnConfigs, TopicConfig
 from featurewatch.admin.cluster.responses import (
@@ -26,7 +25,7 @@ from featurewatch.admin.cluster.values import (
     TopicOverview,
     numbers_by_topic,
 )
-from featurewatch.admin.errors import KafkaApiError, UnreachableError
+from featurewatch.admin.errors import UnreachableError, check_response
 from featurewatch.admin.session import AdminSession
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.kafka import messages
@@ -161,13 +160,6 @@ def metadata_request(
     return form(
         topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False
     )
-
-
-def check_response(response: Any, api_key: int) -> None:
-    """Raises `KafkaApiError` if a whole request of this key was refused."""
-    message = getattr(response, "error_message", None)
-    if (error := api_error(response.error_code, message, api_key)) is not None:
-        raise KafkaApiError(*error)
 
 
 def running(broker_id: int, brokers: Mapping[int, BrokerNode]) -> BrokerNode:

@@ -7,8 +7,7 @@ async with RegistrationAdmin.connect("kafka-1:9092") as admin:
 from typing import ClassVar, Final
 
 from featurewatch.admin.api_errors import UNSUPPORTED_VERSION
-from featurewatch.admin.cluster.reader import check_response
-from featurewatch.admin.errors import KafkaApiError
+from featurewatch.admin.errors import KafkaApiError, check_response
 from featurewatch.admin.session import AdminSession, NoSuchVersionError
 from featurewatch.kafka import messages
 from featurewatch.streams.types import NodeKey, Role

@@ -16,10 +16,15 @@ from featurewatch.admin.api_errors import (
     ResponseError,
     api_error,
 )
-from featurewatch.admin.cluster.reader import ClusterReader, check_response
+from featurewatch.admin.cluster.reader import ClusterReader
 from featurewatch.admin.cluster.values import numbers_by_topic
 from featurewatch.admin.elections.status import ElectionStatus, election_status
-from featurewatch.admin.errors import KafkaApiError, OutcomeUnknownError, UnreachableError
+from featurewatch.admin.errors import (
+    KafkaApiError,
+    OutcomeUnknownError,
+    UnreachableError,
+    check_response,
+)
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka import messages
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from featurewatch.admin.kip4.client import DraftAdminClient
     from featurewatch.admin.session import AdminSession
     from featurewatch.cli.kafka_tools.session import ClientSession
+    from featurewatch.kafka.client_properties import ClientConfig
 
 _CLIENT = TypeVar("_CLIENT", bound="AdminSession")
 _TIMEOUT_S: Final = 60.0
@@ -63,6 +64,9 @@ ELECT: Final = Tool(
     "featurewatch elect preferred --all-topic-partitions --dry-run",
     to_stderr=True,
     has_documents=True,
+)
+QUORUM: Final = Tool(
+    "featurewatch quorum describe --status", "who votes now", to_stderr=True, has_documents=True
 )
 
 
@@ -146,11 +150,17 @@ class AdminTarget:
 
     @asynccontextmanager
     async def connect(
-        self, kind: type[_CLIENT], *, changes: bool = False, **options: Any
+        self,
+        kind: type[_CLIENT],
+        *,
+        changes: bool = False,
+        config: "ClientConfig | None" = None,
+        **options: Any,
     ) -> AsyncIterator[_CLIENT]:
         """A client of the cluster, with additional options of its class.
 
         ``changes``: Ctrl-C within the block may leave something changed, which a line then says.
+        ``config`` is what was read of the properties file already.
 
         Raises:
             UsageError: An address or the properties file is wrong, or the command has no form in
@@ -164,7 +174,8 @@ class AdminTarget:
 
             raise UsageError(NO_REQUEST)
         assert self._session is not None  # noqa: S101 - `run` has set it
-        addresses, config = self.addresses(), read_client_config(self.command_config)
+        addresses = self.addresses()
+        config = config or read_client_config(self.command_config)
         bootstrap = Bootstrap(
             addresses,
             controllers=not self.servers,

@@ -44,6 +44,12 @@ def check_keys(properties: Mapping[str, str]) -> None:
             )
 
 
+def is_client_key(key: str) -> bool:
+    """Whether Kafka's clients have a setting of this name, one that cannot be used here too."""
+    table = _table()
+    return any(key in table[kind] for kind in ("used", "known", "refused"))
+
+
 def check_zookeeper_keys(properties: Mapping[str, str]) -> None:
     """As `check_keys`, for a file towards ZooKeeper, which has fewer SASL settings."""
     table = _table()

@@ -23,6 +23,23 @@ def request_names() -> Mapping[int, str]: ...
 def response_class(request: Request[_Response_co]) -> type[_Response_co]: ...
 def versions_of(name: str) -> tuple[int, int]: ...
 
+class AddRaftVoterRequestV0(Request[AddRaftVoterResponseV0]):
+    class Listener(Message):
+        name: str
+        host: str
+        port: int
+
+    cluster_id: str | None
+    timeout_ms: int
+    voter_id: int
+    voter_directory_id: UUID | None
+    listeners: tuple[AddRaftVoterRequestV0.Listener, ...]
+
+class AddRaftVoterResponseV0(Message):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+
 class AlterPartitionReassignmentsRequestV0(Request[AlterPartitionReassignmentsResponseV0]):
     class ReassignablePartition(Message):
         partition_index: int
@@ -396,9 +413,27 @@ class DeleteTopicsResponseV6(Message):
     throttle_time_ms: int
     responses: tuple[DeleteTopicsResponseV6.DeletableTopicResult, ...]
 
+class DescribeClusterRequestV0(Request[DescribeClusterResponseV0]):
+    include_cluster_authorized_operations: bool
+
 class DescribeClusterRequestV1(Request[DescribeClusterResponseV1]):
     include_cluster_authorized_operations: bool
     endpoint_type: int = ...
+
+class DescribeClusterResponseV0(Message):
+    class DescribeClusterBroker(Message):
+        broker_id: int
+        host: str
+        port: int
+        rack: str | None = ...
+
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None = ...
+    cluster_id: str
+    controller_id: int = ...
+    brokers: tuple[DescribeClusterResponseV0.DescribeClusterBroker, ...]
+    cluster_authorized_operations: int = ...
 
 class DescribeClusterResponseV1(Message):
     class DescribeClusterBroker(Message):
@@ -928,6 +963,16 @@ class ReassignPartitionRequestV0(Request[ReassignPartitionResponseV0]):
 class ReassignPartitionResponseV0(Message):
     error_code: int
     error_description: str | None
+
+class RemoveRaftVoterRequestV0(Request[RemoveRaftVoterResponseV0]):
+    cluster_id: str | None
+    voter_id: int
+    voter_directory_id: UUID | None
+
+class RemoveRaftVoterResponseV0(Message):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
 
 class SaslAuthenticateRequestV0(Request[SaslAuthenticateResponseV0]):
     auth_bytes: bytes

@@ -238,10 +238,13 @@ class Cluster(Group):
         if version := self._spec.release_version:
             common += ["--release-version", version]
         initial = self._initial_controllers() if self._spec.dynamic_voters else []
+        first = self._spec.first_voters
 
         def format_one(node: KafkaNode) -> None:
-            controller_arguments = initial if node.spec.roles.is_controller else []
-            node.format(self.cluster_id, [*common, *controller_arguments])
+            own = initial if node.spec.roles.is_controller else []
+            if first and own and node.id not in first:
+                own = ["--no-initial-controllers"]
+            node.format(self.cluster_id, [*common, *own])
 
         new = [node for node in self.nodes if not node.formatted]
         models: dict[KafkaNode, KafkaNode] = {}
@@ -255,7 +258,12 @@ class Cluster(Group):
                 node.copy_format(model)
 
     def _initial_controllers(self) -> list[str]:
-        voters = quorum_voters(self._spec, self.addresses).split(",")
+        first = self._spec.first_voters
+        voters = [
+            voter
+            for voter in quorum_voters(self._spec, self.addresses).split(",")
+            if not first or int(voter.partition("@")[0]) in first
+        ]
         return ["--initial-controllers", ",".join(f"{voter}:{random_id()}" for voter in voters)]
 
 

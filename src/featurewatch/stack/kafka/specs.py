@@ -56,7 +56,8 @@ class ClusterSpec:
     ``metadata_version`` is the argument of ``kafka-storage format --release-version``
     (``3.7-IV4``, ``3.9``); None: the default of the oldest release in the cluster.
     ``dynamic_voters`` formats a KIP-853 quorum (kraft.version 1, releases 3.9 and newer); otherwise
-    the voters are static. ``format_arguments`` are passed to the storage tool unchanged. Each node
+    the voters are static. With ``first_voters`` these controllers alone vote in it, and others are
+    formatted to be added. ``format_arguments`` are passed to the storage tool unchanged. Each node
     has a heap of ``heap_mb`` MiB.
 
     ``zookeeper`` is the connect string, chroot included, of nodes in ZooKeeper mode. With
@@ -67,6 +68,7 @@ class ClusterSpec:
     metadata_version: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     dynamic_voters: bool = False
+    first_voters: Sequence[int] = ()
     format_arguments: Sequence[str] = ()
     heap_mb: int = 256
     zookeeper: str | None = None
@@ -90,6 +92,9 @@ class ClusterSpec:
             raise StackError("controllers of the reference have static voters and no migration")
         if self.dynamic_voters and oldest < (3, 9, 0):
             raise StackError("dynamic voters (KIP-853) need Kafka 3.9 or newer on every node")
+        controllers = {node.id for node in self.nodes if node.roles.is_controller}
+        if self.first_voters and not (self.dynamic_voters and {*self.first_voters} <= controllers):
+            raise StackError("the first voters are controllers of a quorum with dynamic voters")
 
     def _check_modes(self) -> None:
         zookeeper_nodes = [node for node in self.nodes if node.roles is Roles.ZOOKEEPER]

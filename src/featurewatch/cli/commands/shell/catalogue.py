@@ -12,7 +12,16 @@ import click
 
 from featurewatch.cli.app import app
 
-OFFERED: Final = ("features", "topics", "cluster", "reassign", "elect", "readiness", "rehearse")
+OFFERED: Final = (
+    "features",
+    "topics",
+    "cluster",
+    "quorum",
+    "reassign",
+    "elect",
+    "readiness",
+    "rehearse",
+)
 """The commands that take ``--bootstrap-server`` or ``--bootstrap-controller``."""
 
 BUILT_IN: Final = MappingProxyType(

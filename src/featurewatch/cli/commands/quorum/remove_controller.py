@@ -1,0 +1,66 @@
+"""``featurewatch quorum remove-controller``: remove a voter (KIP-853)."""
+
+from typing import Annotated
+
+from featurewatch.cli.command_line import Option, command
+from featurewatch.cli.commands.quorum.options import DryRun, Force, with_quorum_target
+from featurewatch.cli.config.cluster_options import Yes
+from featurewatch.cli.kafka_tools.target import AdminTarget
+
+
+@command("remove-controller")
+@with_quorum_target
+async def remove_controller(
+    target: AdminTarget,
+    controller_id: Annotated[
+        int, Option("--controller-id", "-i", metavar="ID", help="Id of the controller to remove.")
+    ],
+    controller_directory_id: Annotated[
+        str,
+        Option(
+            "--controller-directory-id",
+            "-d",
+            metavar="ID",
+            help="Directory id of the controller to remove, as describe shows it.",
+        ),
+    ],
+    dry_run: DryRun = False,
+    force: Force = False,
+    yes: Yes = False,
+) -> None:
+    """Remove a voter, after checks that the others keep a majority.
+
+    Shut the controller down first; of two voters it has to run until it is removed.
+    """
+    # Here, so that help needs no client.
+    from featurewatch.admin.quorum.checks import checks_of_removal
+    from featurewatch.admin.quorum.values import directory_text
+    from featurewatch.cli.commands.quorum.changes import Change, Consent, apply_change
+    from featurewatch.cli.kafka_tools.errors import KafkaToolError
+    from featurewatch.cli.kafka_tools.java import JavaError, parse_uuid
+    from featurewatch.cli.kafka_tools.quorum import removed
+    from featurewatch.streams.types import NodeId
+
+    target.addresses()
+    if controller_id < 0:
+        raise KafkaToolError(f"Invalid negative --controller-id: {controller_id}")
+    try:
+        parsed = parse_uuid(controller_directory_id)
+    except JavaError as error:
+        raise KafkaToolError(f"Failed to parse --controller-directory-id: {error}") from None
+    # The zero id is that of a voter without one.
+    directory_id = parsed if parsed.int else None
+    node_id, directory = NodeId(controller_id), directory_text(parsed)
+    await apply_change(
+        target,
+        Change(
+            action="remove",
+            node_id=node_id,
+            directory_id=directory_id,
+            endpoints=(),
+            checks=lambda quorum: checks_of_removal(quorum, node_id, directory_id),
+            send=lambda admin: admin.remove_voter(node_id, directory_id),
+            line=lambda is_dry: removed(node_id, directory, dry_run=is_dry),
+        ),
+        Consent(dry_run, force, yes),
+    )
