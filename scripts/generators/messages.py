@@ -62,6 +62,9 @@ def python_texts(source: str) -> Iterator[str]:
 def _texts_below(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="re"))):
+            return  # a pattern
     text = _literal(node)
     if text is None:
         for child in ast.iter_child_nodes(node):
