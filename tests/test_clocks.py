@@ -18,6 +18,8 @@ NAMED = re.compile(rf"\b({'|'.join(sorted(READERS | {'time', 'date', 'datetime'}
 """What the source of a module that reads a clock contains; the others need not be parsed."""
 
 EXCEPTIONS = {
+    "kafka/client_config/kerberos/gss.py": "the end of a ticket, as the Kerberos libraries see it",
+    "stack/process/server.py": "how long a server has run, for its error",
     "stack/process/polling.py": "the deadline of all that `stack` waits for",
     "reference/kraft/command.py": "the time in the snapshot of a format",
     "reference/kraft/light_brokers/host.py": "the clock that drives light brokers",

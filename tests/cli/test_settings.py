@@ -399,7 +399,8 @@ def test_the_help_names_the_limits_defaults(name: str) -> None:
     [
         ("security.protocl=SSL", "did you mean security.protocol"),
         ("sasl.user=u", "there is no setting sasl.user"),
-        ("sasl.jaas.config=x", "ZooKeeper takes security.protocol"),
+        ("sasl.jaas.config=x", "sasl.jaas.config has no effect without a login"),
+        ("security.protocol=SASL_SSL\nsasl.jaas.config=x", "sasl.jaas.config is for Kerberos"),
         ("zookeeper.ssl.truststore.location=x", "did you mean ssl.truststore.location"),
         ("zookeeper.client.secure=true", "ZooKeeper takes security.protocol"),
     ],

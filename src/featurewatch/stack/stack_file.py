@@ -103,8 +103,8 @@ def _parse(content: dict[str, Any]) -> StackFile:
 
 def _spec(content: dict[str, Any]) -> ClusterSpec:
     nodes = [NodeSpec(**(node | {"roles": Roles(node["roles"])})) for node in content["nodes"]]
-    arguments = tuple(content["format_arguments"])
-    return ClusterSpec(**(content | {"nodes": nodes, "format_arguments": arguments}))
+    tuples = {name: tuple(content.get(name, ())) for name in ("format_arguments", "first_voters")}
+    return ClusterSpec(**(content | {"nodes": nodes} | tuples))
 
 
 def _zookeeper(content: dict[str, Any]) -> ZookeeperFile:

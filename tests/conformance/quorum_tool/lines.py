@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from featurewatch.common.private_files import write_private
+
 DESCRIBED: Final = (
     "describe --status",
     "describe --replication",
@@ -121,7 +123,7 @@ def write_configurations(directory: Path, cluster_id: str) -> dict[str, Path]:
     files = {}
     for name, changes in CONFIGURATIONS.items():
         files[name] = directory / f"{name}.properties"
-        files[name].write_text(_text({**_GOOD, **changes}, directory))
+        write_private(files[name], _text({**_GOOD, **changes}, directory))
     return files
 
 

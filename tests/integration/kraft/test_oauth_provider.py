@@ -9,6 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from featurewatch.common.private_files import write_private
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.security import Security, from_properties
@@ -69,7 +70,7 @@ def asserted(provider: OidcServer, directory: Path) -> Security:
     """The same client with a signed assertion instead of its secret (KIP-1258)."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     file = directory / "key.pem"
-    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    write_private(file, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     prefix = "sasl.oauthbearer.assertion"
     return from_properties(
         {

@@ -126,9 +126,10 @@ def test_requests_of_forgers_and_strangers(quorum: Quorum) -> None:
     assert epoch_of(quorum.ports[second.node_id]) > epoch + 1000
     then = second.append(1)
     assert then > last
-    for node_id in [*quorum.running]:
+    for node_id, process in quorum.running.items():
         if node_id != second.node_id:
-            until_committed(quorum.running[node_id], then)
+            until_committed(process, then)
+    for node_id in [*quorum.running]:
         assert not any("Traceback" in line for line in quorum.running[node_id].errors)
         quorum.kill(node_id)
     first, *others = (

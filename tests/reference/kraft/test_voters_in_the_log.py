@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from featurewatch.common.private_files import write_private
 from featurewatch.stack.java.jars import Cache, tool_command
 from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.node import KafkaNode
@@ -96,7 +97,7 @@ class Pair:
         config = self._directories[node_id] / "added.properties"
         logs = self.java.data if node_id == JAVA else self._directories[OURS]
         lines = [f"{name}={value}" for name, value in self._properties(node_id, logs).items()]
-        config.write_text("\n".join(lines))
+        write_private(config, "\n".join(lines))
         return self._until(
             lambda: self._tool(leader, "--command-config", str(config), "add-controller"),
             lambda: set(self.voters(leader)) == {OURS, JAVA},

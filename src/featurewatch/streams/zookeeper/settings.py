@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.jaas import JAAS_KEY
 from featurewatch.kafka.client_config.kerberos.properties import kerberos_login
 from featurewatch.kafka.client_config.kerberos.ticket_source import TicketSource, checked_source
 from featurewatch.kafka.security import from_properties
@@ -41,7 +42,15 @@ class ZookeeperLogin:
         encrypted = "SSL" if protocol.endswith("SSL") else "PLAINTEXT"
         tls = from_properties({**properties, "security.protocol": encrypted}).tls
         if not protocol.startswith("SASL"):
-            return cls(tls)
+            if (
+                unused := next((key for key in properties if key.startswith("sasl.")), None)
+            ) is None:
+                return cls(tls)
+            raise SecurityError(
+                f"{unused} has no effect without a login: set security.protocol to SASL_SSL or "
+                "SASL_PLAINTEXT",
+                unused,
+            )
         mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms")
         if mechanism == "GSSAPI":
             login = kerberos_login(properties, default_service="zookeeper")
@@ -52,6 +61,9 @@ class ZookeeperLogin:
                 "GSSAPI",
                 "sasl.mechanism" if "sasl.mechanism" in properties else "sasl.mechanisms",
             )
+        for key in properties:
+            if key == JAAS_KEY or key.startswith("sasl.kerberos."):
+                raise SecurityError(f"{key} is for Kerberos: set sasl.mechanism to GSSAPI", key)
         username, password = properties.get("sasl.username"), properties.get("sasl.password")
         if not username or not password:
             raise SecurityError(

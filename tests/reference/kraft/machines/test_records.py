@@ -11,7 +11,6 @@ from featurewatch.reference.kraft.machines.batches import control_batch, data_ba
 from featurewatch.reference.kraft.machines.metadata.records import (
     Record,
     read_batch,
-    read_record,
     record_bytes,
     records_of,
 )
@@ -34,7 +33,7 @@ from featurewatch.streams.kraft.records.schema import Field, record_table
 from featurewatch.streams.kraft.records.selection import REDACTED_RECORD_TYPES
 from featurewatch.streams.kraft.snapshot import read_snapshot as product_snapshot
 from featurewatch.streams.types import ClusterId
-from tests.reference.kraft.machines.content import TOPIC, of_type
+from tests.reference.kraft.machines.content import TOPIC, of_type, read_record
 
 _INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 

@@ -9,7 +9,6 @@ import pytest
 from featurewatch.reference.kraft.machines.batches import data_batch, read_batches
 from featurewatch.reference.kraft.machines.controller.protocol import SnapshotLoaded
 from featurewatch.reference.kraft.machines.metadata.records import (
-    read_record,
     record,
     record_bytes,
     records_of,
@@ -32,6 +31,7 @@ from featurewatch.streams.kraft.records.decoder import RecordDecoder
 from featurewatch.streams.kraft.records.schema import Field, RecordSchema, record_table
 from featurewatch.streams.kraft.records.selection import ALL_RECORDS, REDACTED_RECORD_TYPES
 from featurewatch.streams.types import OffsetAndEpoch
+from tests.reference.kraft.machines.content import read_record
 from tests.reference.kraft.machines.controller.driven import Driven, led, settings_of, uuid
 
 SCHEMAS = [

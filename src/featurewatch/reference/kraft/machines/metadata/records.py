@@ -66,16 +66,6 @@ def record_bytes(record: Record) -> bytes:
     return head + struct_bytes(schema.fields, record.data, record.version)
 
 
-def read_record(value: bytes) -> Record:
-    """The record in the value of a record of a batch.
-
-    Raises:
-        UnknownRecordError: if no known release has its type or its version.
-        RecordDecodeError: if it is not a record.
-    """
-    return _read(value, 0, len(value))
-
-
 def read_batch(batch: Batch) -> Iterator[tuple[int, Record | RecordDecodeError]]:
     """The records of a batch of data with their offsets; what cannot be read as its error.
 
