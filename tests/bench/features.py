@@ -53,9 +53,7 @@ def run() -> Iterator[dict[str, Any]]:
             yield _measure("controller", controller)
         with running_provider() as provider:
             provider.lifetime_s = _TOKEN_S
-            with oauth_node(
-                directory / "oauth" / "cluster", Cache(default_cache()), RELEASE, provider
-            ) as node:
+            with oauth_node(directory / "oauth", Cache(default_cache()), RELEASE, provider) as node:
                 properties = client_properties(provider)
                 lines = "".join(f"{name}={value}\n" for name, value in properties.items())
                 write_private(client, lines)
