@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
+from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.reader import TopicReader
@@ -54,11 +55,17 @@ BEYOND_RFC3339_MS = 400_000_000_000_000
 async def worker(bus: Cluster, tmp_path: Path) -> AsyncIterator[Worker]:
     """A worker that has applied two events of one cluster, on separate topics."""
     prefix = f"hostile-{uuid.uuid4().hex[:8]}"
-    settings = BusSettings(bus.bootstrap_servers, prefix=prefix, partitions=1, replication_factor=1)
+    settings = BusSettings(bus.bootstrap_servers, prefix=prefix, partitions=2, replication_factor=1)
     ensure_topics(settings)
     # No supervisor starts this worker again, so a slow machine must not make it end.
     worker = Worker(
-        WorkerSettings(settings, data_directory=tmp_path, silent_after_s=600, stuck_after_s=600)
+        WorkerSettings(
+            settings,
+            data_directory=tmp_path,
+            silent_after_s=600,
+            stuck_after_s=600,
+            limits=replace(DEFAULT_LIMITS, partitions=2),
+        )
     )
     running = asyncio.ensure_future(worker.run())
     try:
@@ -84,15 +91,20 @@ async def _goes_on(worker: Worker, timeout_s: float = 30) -> None:
     await until_async(lambda: worker.offset(CLUSTER) == offset, timeout_s)
 
 
-def _produce(bus: BusSettings, value: bytes, time_ms: int = 0, **settings: Any) -> None:
-    """A message of the cluster on the metadata log's topic, as any producer could write it."""
+def _produce(
+    bus: BusSettings, value: bytes, time_ms: int = 0, partition: int = 0, **settings: Any
+) -> None:
+    """A message of the cluster on the metadata log's topic, as any producer could write it.
+
+    Its cluster is on partition 0.
+    """
     producer = Producer(bus.client(message_max_bytes=MAX_MESSAGE_BYTES) | settings)
     errors: list[KafkaError | None] = []
     producer.produce(
         bus.topic(METADATA_LOG),
         value,
         CLUSTER.encode(),
-        partition=0,
+        partition=partition,
         timestamp=time_ms,
         on_delivery=lambda error, _: errors.append(error),
     )
@@ -128,6 +140,14 @@ def _allow_any_time(bus: BusSettings) -> None:
     admin = AdminClient(bus.client())
     (changed,) = admin.incremental_alter_configs([topic]).values()
     changed.result(60)
+
+
+async def test_a_message_on_another_partition_is_nobodys(worker: Worker) -> None:
+    """As a producer with another partitioner writes it: no loss, no count, a dead letter."""
+    _produce(worker.settings.bus, b"a test message", partition=1)
+    assert await asyncio.to_thread(eventually, lambda: bool(_dead_letters(worker)), 30)
+    await _goes_on(worker)
+    assert not [*_alerts(worker, "unreadable"), *_alerts(worker, "messages-lost")]
 
 
 @pytest.mark.parametrize("end", ["commit", "abort"])

@@ -78,7 +78,8 @@ def test_lines_about_a_monitored_cluster(page: str, monitored: Session, receiver
 def _unreadable(session: Session) -> str:
     """The id of an alert about a message that cannot be read, which is sent."""
     cluster = session.names["ID"]
-    producer = Producer({"bootstrap.servers": session.names["kafka-1:9092"]})
+    address = session.names["kafka-1:9092"]
+    producer = Producer({"bootstrap.servers": address, "partitioner": "murmur2"})
     producer.produce("featurewatch.metadata-log", key=cluster, value=b"a test message")
     assert producer.flush(30) == 0
 
@@ -90,7 +91,7 @@ def _unreadable(session: Session) -> str:
         found.extend(id_ for id_ in ids if "/unreadable/" in id_)
         return bool(found)
 
-    assert eventually(is_found)  # once: it ends when the source has published its state again
+    assert eventually(is_found)
     return found[0]
 
 

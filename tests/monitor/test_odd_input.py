@@ -8,6 +8,7 @@ from featurewatch.monitor.input_messages import InputMessage, ProcessResult, pro
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.rules import RULES
 from featurewatch.monitor.step import MAX_AHEAD_MS, MonitorState
+from featurewatch.streams.bus.partitions import partition_of
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import Acknowledgement, Event, LogCommit, RecordJson, SourceState
 from featurewatch.streams.outputs import Alert, AlertState, Severity
@@ -35,10 +36,21 @@ class Input:
         self._limits = limits
         self._offset = 0
 
-    def send(self, value: bytes | None, key: bytes | None, time_ms: int) -> ProcessResult:
-        """A message, which the bus received at ``time_ms``."""
-        message = InputMessage(TOPIC, 0, self._offset, time_ms, key, value)
-        self._offset += 1
+    def send(
+        self,
+        value: bytes | None,
+        key: bytes | None,
+        time_ms: int,
+        place: tuple[int, int] | None = None,
+    ) -> ProcessResult:
+        """A message, which the bus received at ``time_ms``.
+
+        ``place`` is its partition and offset; None: the next offset of partition 0.
+        """
+        if place is None:
+            place = (0, self._offset)
+            self._offset += 1
+        message = InputMessage(TOPIC, *place, time_ms, key, value)
         result = process(
             message,
             lambda cluster: self.states.get(cluster) or MonitorState.of(cluster),
@@ -225,6 +237,38 @@ def test_clusters_that_are_not_accepted_are_dead_letters() -> None:
         assert result.dead_letter.cluster == "forged"
     assert {*topic.states} == {r.CLUSTER}
     assert topic.event(r.following(2, seen_ms=START_MS), START_MS) == ()
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("value", [b"a test message", b"event"])
+def test_a_message_on_another_partition_changes_nothing(is_known: bool, value: bytes) -> None:
+    """Its offset would pass for one of the cluster's own: later ones would count as read."""
+    partitions = 4
+    own = partition_of(r.CLUSTER.encode(), partitions)
+    topic = Input(replace(DEFAULT_LIMITS, partitions=partitions))
+
+    def publish(offset: int, event: Event) -> ProcessResult:
+        message = encode(METADATA_LOG, event)
+        return topic.send(message.value, message.key, START_MS + offset, (own, offset))
+
+    events = [
+        commit(1, r.level("metadata.version", 21), seen_ms=START_MS),
+        r.following(1, seen_ms=START_MS),
+        commit(2, r.level("metadata.version", 22), seen_ms=START_MS),
+    ]
+    if value == b"event":
+        value = encode(METADATA_LOG, commit(9, seen_ms=START_MS)).value or b""
+    for offset, event in enumerate(events):
+        if offset == (1 if is_known else 0):
+            before = {**topic.states}
+            place = ((own + 1) % partitions, 500 * is_known)
+            stray = topic.send(value, r.CLUSTER.encode(), START_MS + offset, place)
+            assert stray.dead_letter is not None
+            assert topic.states == before
+        assert publish(offset, event).dead_letter is None
+    image = topic.states[r.CLUSTER].image
+    assert image.features.levels["metadata.version"] == 22
+    assert not topic.firing()
 
 
 def test_a_source_that_is_unavailable_for_a_moment_is_a_warning() -> None:

@@ -28,6 +28,7 @@ from featurewatch.monitor.alerts import NO_HELD, Cause, with_held_published
 from featurewatch.monitor.input_messages import (
     InputMessage,
     ProcessResult,
+    due_partition,
     format_location,
     input_topic,
     process,
@@ -38,7 +39,7 @@ from featurewatch.monitor.rows import StateRowError, restore_states, rows_of_sta
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, StepResult, step_lost, step_lost_outputs
 from featurewatch.streams.bus.errors import EventTooLargeError, PublishError
-from featurewatch.streams.bus.positions import partition_of
+from featurewatch.streams.bus.partitions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.events import Message, encode
@@ -287,6 +288,11 @@ class EventProcessor:
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
         began_s, began_used_s = self._monotonic(), self._processor_time()
+        if due_partition(message, self._limits) != message.partition:
+            encoded = self._step(message)
+            await self._publish(encoded)  # a dead letter, which says nothing about its cluster
+            self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
+            return
         named = ClusterId((message.key or b"").decode(errors="replace"))
         if named in self.states and self._share.is_over(named, began_s):
             await self._pass_over(topic, named, message, table)

@@ -30,7 +30,7 @@ from featurewatch.agents.unread_records import free_unread_records
 from featurewatch.common.tasks import start_background
 from featurewatch.common.text import error_line
 from featurewatch.streams.bus.errors import BusUnavailableError, TopicsChangedError
-from featurewatch.streams.bus.positions import partition_of
+from featurewatch.streams.bus.partitions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.rights import READ, WRITE, check_rights
 from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S, BusSettings

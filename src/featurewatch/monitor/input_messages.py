@@ -11,6 +11,7 @@ from featurewatch.common.text import shortened
 from featurewatch.monitor.alerts import Cause
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.step import MonitorState, StepResult, step, step_unreadable
+from featurewatch.streams.bus.partitions import partition_of
 from featurewatch.streams.codec.checks import brief
 from featurewatch.streams.codec.events import MalformedEventError, decode
 from featurewatch.streams.events import DeadLetter, Event, begins_state
@@ -93,6 +94,13 @@ def begins_in_the_middle(message: InputMessage, before: MonitorState) -> bool:
     return not isinstance(event, MalformedEventError) and not begins_state(event)
 
 
+def due_partition(message: InputMessage, limits: Limits) -> int:
+    """The partition that has the messages with this key, if it is known, else the message's own."""
+    if not limits.partitions or not message.key:
+        return message.partition
+    return partition_of(message.key, limits.partitions)
+
+
 def process(
     message: InputMessage,
     state_of: Callable[[ClusterId], MonitorState],
@@ -113,6 +121,9 @@ def process(
         if not _is_accepted(event.cluster, limits):
             reason = f"the cluster {brief(event.cluster)} is not in bus.accepted_clusters"
             return set_aside(message, reason, state_of, limits)
+        if (due := due_partition(message, limits)) != message.partition:
+            reason = f"its cluster is on partition {due}: its producer chose another one"
+            return set_aside(message, reason, state_of, limits)
         before = state_of(event.cluster)
         return ProcessResult(before, step(before, event, position, limits))
     return set_aside(message, str(event), state_of, limits)
@@ -126,8 +137,9 @@ def set_aside(
 ) -> ProcessResult:
     """A message that cannot be read or processed: kept as a dead letter, and counted. Pure.
 
-    It counts for the cluster that its key names if that is known by a message that could be read:
-    a key alone never adds a cluster. ``state_of`` is `process`'s.
+    It counts for the cluster that its key names if that is known by a message that could be read,
+    and if it is on the partition of that cluster: a key alone never adds a cluster, and an offset
+    of another partition says nothing about the messages of this one. ``state_of`` is `process`'s.
     """
     topic = input_topic(message.topic)
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)
@@ -138,7 +150,8 @@ def set_aside(
     payload = message.value or b""
     dead_letter = DeadLetter(cluster, place, reason, payload, message.time_ms)
     is_known = before.image.cluster == cluster and not before.image.forgotten
-    if not is_known or not _is_accepted(cluster, limits):
+    is_placed = due_partition(message, limits) == message.partition
+    if not is_known or not is_placed or not _is_accepted(cluster, limits):
         nothing = StepResult(before, SKIPPED, Cause(place, message.time_ms))
         return ProcessResult(before, nothing, dead_letter)
     return ProcessResult(

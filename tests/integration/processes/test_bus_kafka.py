@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from featurewatch.stack.kafka.specs import single_bus
 from featurewatch.streams.bus.errors import BusError, PublishError, TopicMismatchError
-from featurewatch.streams.bus.positions import last_log_position, partition_of
+from featurewatch.streams.bus.partitions import partition_of
+from featurewatch.streams.bus.positions import last_log_position
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_MESSAGE_BYTES, BusSettings
 from featurewatch.streams.bus.topics import ensure_topics

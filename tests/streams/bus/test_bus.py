@@ -13,7 +13,8 @@ from featurewatch.streams.bus.errors import (
     EventTooLargeError,
     PublishError,
 )
-from featurewatch.streams.bus.positions import last_log_position, partition_of, position_in_message
+from featurewatch.streams.bus.partitions import partition_of
+from featurewatch.streams.bus.positions import last_log_position, position_in_message
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.bus.topics import ensure_topics

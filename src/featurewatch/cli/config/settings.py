@@ -361,6 +361,7 @@ class Settings(BaseSettings):
             source_ms=round(given.source_critical_after_s * 1000),
             quiet_ms=round(given.unreadable_ends_after_s * 1000),
             accepted_clusters=frozenset(self.bus.accepted_clusters),
+            partitions=self.bus.partitions,
             operations=self.worker.operations,
         )
 

@@ -33,7 +33,8 @@ class Limits:
     reads nothing, until that is an alert, and ``source_ms`` until it is critical. ``quiet_ms``:
     after this long without another one, the alert about unreadable input of a kind ends.
 
-    ``accepted_clusters``: the ids whose messages count (empty: all).
+    ``accepted_clusters``: the ids whose messages count (empty: all). ``partitions``: how many each
+    topic has, of which one has all messages of a cluster (0: not known; those of any count).
 
     ``operations``: topics and partitions are followed too. Of their conditions,
     ``below_min_isr_ms`` is how long a partition may be below its minimum ISR, and
@@ -48,6 +49,7 @@ class Limits:
     source_ms: int = 60_000
     quiet_ms: int = 3_600_000
     accepted_clusters: frozenset[str] = frozenset()
+    partitions: int = 0
     operations: bool = False
     below_min_isr_ms: int = 300_000
     not_preferred_ms: int = 1_800_000

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from typing import Final
 
+from featurewatch.streams.bus.partitions import partition_of
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import MalformedEventError, decode_log_event
@@ -95,25 +96,3 @@ def _find_position(bus: BusSettings, key: bytes, timeout_s: float) -> LastRecord
                     last = position_in_message(message.value(), key) or last
             end, window = start, window * _GROWTH
         return None if last == NO_OFFSET else last
-
-
-def partition_of(key: bytes, partitions: int) -> int:
-    """The partition of a key, as Java's, aiokafka's and librdkafka's murmur2 partitioners choose
-    it."""
-    return (_murmur2(key) & 0x7FFFFFFF) % partitions
-
-
-def _murmur2(data: bytes) -> int:
-    """MurmurHash2, 32 bit, with the seed of Kafka's ``Utils.murmur2``."""
-    mask, factor = 0xFFFFFFFF, 0x5BD1E995
-    length = len(data)
-    value = 0x9747B28C ^ length
-    whole = length - length % 4
-    for at in range(0, whole, 4):
-        block = int.from_bytes(data[at : at + 4], "little") * factor & mask
-        block = (block ^ (block >> 24)) * factor & mask
-        value = (value * factor & mask) ^ block
-    if whole < length:
-        value = (value ^ int.from_bytes(data[whole:], "little")) * factor & mask
-    value = (value ^ (value >> 13)) * factor & mask
-    return value ^ (value >> 15)
