@@ -68,8 +68,8 @@ DEADLINES := --timeout 600 -o faulthandler_timeout=660 -o faulthandler_exit_on_t
 test: $(VENV)/ready ## Run every test, against real Kafka.
 	@$(BIN)/python -m pytest -n $(WORKERS) $(DEADLINES) --durations=20 $(PYTEST)
 
-test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
-	@$(BIN)/python -m pytest -n $(FAST_WORKERS) $(DEADLINES) -m 'not stack and not network' $(PYTEST)
+test-fast: $(VENV)/ready ## Run the tests that need no Kafka, network or browser.
+	@$(BIN)/python -m pytest -n $(FAST_WORKERS) $(DEADLINES) -m 'not stack and not network and not browser' $(PYTEST)
 
 # Programs that no wheel has, for the tests of rules, receivers and the chart. Without them these tests are
 # skipped.

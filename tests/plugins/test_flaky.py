@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 INI = f"""
 [pytest]
-addopts = -p tests.plugins.flaky -p no:cacheprovider
+addopts = -p xdist -p tests.plugins.flaky -p no:cacheprovider
 pythonpath = {ROOT}
 markers = stack
 """
@@ -75,11 +75,8 @@ SEVERAL = ("-p", "xdist", "-n", "2", "--dist", "loadfile")
 
 
 @pytest.fixture(params=[(), XDIST], ids=["one", "xdist"])
-def options(
-    request: pytest.FixtureRequest, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> tuple[str, ...]:
+def options(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> tuple[str, ...]:
     """In one process, and in a worker of another, without the seconds to load other plugins."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini(INI)
     chosen: tuple[str, ...] = request.param
     return chosen

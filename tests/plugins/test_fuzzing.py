@@ -23,11 +23,8 @@ def test_small(number):
 """
 
 
-def test_each_test_has_its_share_and_findings_are_stored(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_test_has_its_share_and_findings_are_stored(pytester: pytest.Pytester) -> None:
     """A test runs far more examples than it is written with; the suite then finds what failed."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # quicker
     pytester.makeini(
         "[pytest]\naddopts = -p _hypothesis_pytestplugin -p tests.plugins.fuzzing\n"
         f"pythonpath = {ROOT}"

@@ -58,7 +58,7 @@ def test_a_failure_shows_the_ends_of_the_logs(pytester: pytest.Pytester) -> None
     """Of shared clusters, of what the test started, and of a cluster that did not start."""
     pytester.makeini(f"""
         [pytest]
-        addopts = -p tests.plugins.process_logs -p no:cacheprovider -p no:asyncio
+        addopts = -p tests.plugins.process_logs -p no:cacheprovider
         pythonpath = {ROOT}
         markers = stack
     """)

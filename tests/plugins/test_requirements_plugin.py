@@ -40,15 +40,12 @@ WORKERS = pytest.mark.parametrize("options", [(), XDIST], indirect=True, ids=["o
 
 
 @pytest.fixture
-def options(
-    request: pytest.FixtureRequest, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> tuple[str, ...]:
+def options(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> tuple[str, ...]:
     """In one process, if a test has no `WORKERS`; without the time to load other plugins."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini(
         f"""
         [pytest]
-        addopts = -p tests.plugins.flaky -p tests.plugins.requirements -p no:cacheprovider
+        addopts = -p xdist -p tests.plugins.flaky -p tests.plugins.requirements -p no:cacheprovider
         pythonpath = {ROOT}
         testpaths = suite
         markers =
@@ -68,7 +65,7 @@ def run(pytester: pytest.Pytester, options: tuple[str, ...], text: str) -> pytes
     """The outcome of a session whose suite is ``text``."""
     (pytester.path / "suite" / "test_rows.py").write_text(text)
     start = pytester.runpytest_subprocess if "-n" in options else pytester.runpytest_inprocess
-    return start("-p", "no:asyncio", *options)
+    return start(*options)
 
 
 @WORKERS

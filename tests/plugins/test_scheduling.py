@@ -48,9 +48,8 @@ def test_the_longest_folders_exist() -> None:
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
+def suite(pytester: pytest.Pytester) -> Path:
     """A suite whose tests log where they run."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini(INI)
     log = pytester.path / "log"
     pytester.makeconftest(FIXTURES.format(log=str(log)))

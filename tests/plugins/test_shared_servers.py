@@ -39,11 +39,8 @@ def quorum_430():
 QUORUM = "def test_{0}(logged, quorum_430): pass\ndef test_{0}_alone(logged): pass\n"
 
 
-def test_servers_of_a_group_end_with_it(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_servers_of_a_group_end_with_it(pytester: pytest.Pytester) -> None:
     """After the last test of its last file, and before any other test."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini(INI)
     log = pytester.path / "log"
     pytester.makeconftest(CONFTEST.format(log=str(log)))

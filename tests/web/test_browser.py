@@ -36,7 +36,7 @@ if CHROMIUM is None:
     pytest.skip(NO_CHROMIUM, allow_module_level=True)
 playwright_api = pytest.importorskip("playwright.async_api", reason=NO_PLAYWRIGHT)
 expect = playwright_api.expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 DEADLINE_MS = 30_000
 STEPS = "upgrade:release%3D4.0%0Arestart:all@4.0%0Aupgrade:release%3D4.0"

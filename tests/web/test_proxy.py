@@ -27,7 +27,7 @@ if CHROMIUM is None:
     pytest.skip(NO_CHROMIUM, allow_module_level=True)
 playwright_api = pytest.importorskip("playwright.async_api", reason=NO_PLAYWRIGHT)
 expect = playwright_api.expect
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 DEADLINE_MS = 60_000
 PREFIX = "/ops/watch"

@@ -33,6 +33,7 @@ def test_documents_show_them_in_the_scheme_of_the_reader(document: str) -> None:
             assert ((ROOT / document).parent / path).is_file()
 
 
+@pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 async def test_they_can_be_taken_again(tmp_path: Path) -> None:
     """All of them, from what the page shows now."""
