@@ -22,7 +22,7 @@ from featurewatch.stack.kafka.server_properties import Addresses
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.stack.process.ports import LOOPBACK, Ports
 from tests.bench.turns import FEATUREWATCH, line, medians, timed
-from tests.oauth_node import client_properties, oauth_node
+from tests.oauth_node import CLASSES, client_properties, oauth_node
 from tests.oidc import running_provider
 
 RELEASE: Final = "4.3.0"
@@ -55,6 +55,9 @@ def run() -> Iterator[dict[str, Any]]:
             provider.lifetime_s = _TOKEN_S
             with oauth_node(directory / "oauth", Cache(default_cache()), RELEASE, provider) as node:
                 properties = client_properties(provider)
+                # Java's default reads no token endpoint.
+                handler = f"{CLASSES}.OAuthBearerLoginCallbackHandler"
+                properties["sasl.login.callback.handler.class"] = handler
                 lines = "".join(f"{name}={value}\n" for name, value in properties.items())
                 write_private(client, lines)
                 oauth = ("--bootstrap-server", node.broker, "--command-config", str(client))
