@@ -36,6 +36,7 @@ from featurewatch.tables.image.cluster import Authority
 from tests.conformance.kafka_tools import OurCommand
 from tests.integration.kraft.support import create_topics
 from tests.kafka.login_front import Front
+from tests.kerberos import KAFKA, Kdc, client_properties, java_entry, require_java, running_kdc
 from tests.msk import KEY_ID, aws_environment, check_oauth_message, check_payload
 from tests.msk import SECRET as AWS_SECRET
 from tests.oauth_node import CLASSES
@@ -61,6 +62,7 @@ class LoginNode:
     cluster: Cluster
     directory: Path
     provider: Provider
+    kdc: Kdc
     listeners: dict[str, tuple[str, str]]
 
 
@@ -74,6 +76,8 @@ def node(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     inside = {name: (ports.reserve(), ports.reserve()) for name in names}
     fronts = (ports.reserve(), ports.reserve())
     with contextlib.ExitStack() as stack:
+        require_java()
+        kdc = stack.enter_context(running_kdc(directory / "kdc"))
         provider = stack.enter_context(running_provider())
         provider.lifetime_s = 600
         provider.answer = granted
@@ -97,7 +101,8 @@ def node(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             ),
             "advertised.listeners": ",".join((plain, *advertised.values())),
             "controller.listener.names": "CONTROLLER,QSASL,QSSL,QIAM",
-            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,OAUTHBEARER",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,OAUTHBEARER,GSSAPI",
+            "sasl.kerberos.service.name": "kafka",
             "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
             "sasl.oauthbearer.expected.audience": "kafka",
             "sasl.oauthbearer.expected.issuer": provider.issuer,
@@ -112,6 +117,7 @@ def node(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             properties |= {
                 f"{prefix}.plain.sasl.jaas.config": f'{PLAIN} user_watch="{PASSWORD}";',
                 f"{prefix}.scram-sha-512.sasl.jaas.config": f"{SCRAM};",
+                f"{prefix}.gssapi.sasl.jaas.config": f"{java_entry(kdc.keytab(KAFKA), KAFKA)};",
                 f"{prefix}.oauthbearer.sasl.jaas.config": (
                     f"{CLASSES}.OAuthBearerLoginModule required;"
                 ),
@@ -135,6 +141,7 @@ def node(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys.as_uri()}"
         allowed += f" -Dorg.apache.kafka.sasl.oauthbearer.allowed.files={keys}"
+        allowed += f" -Djava.security.krb5.conf={kdc.config}"
         patch.setenv("JAVA_TOOL_OPTIONS", allowed)
         stack.enter_context(started(cluster))
         stack.enter_context(_msk_fronts(dict(zip(fronts, inside["iam"], strict=True))))
@@ -143,7 +150,7 @@ def node(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             name: (f"{LOOPBACK}:{broker}", f"{LOOPBACK}:{controller}")
             for name, (broker, controller) in {**inside, "iam": fronts}.items()
         }
-        yield LoginNode(cluster, directory, provider, addresses)
+        yield LoginNode(cluster, directory, provider, kdc, addresses)
     ports.release()
 
 
@@ -252,6 +259,7 @@ def logins(node: LoginNode) -> dict[str, tuple[str, dict[str, str]]]:
             oauth | {"sasl.login.callback.handler.class": handler},
         ),
         "AWS_MSK_IAM": ("iam", _sasl("AWS_MSK_IAM")),
+        "GSSAPI": ("sasl", client_properties(node.kdc)),
     }
 
 
@@ -333,6 +341,7 @@ WAYS: dict[str, Callable[[Client], None]] = {
     "topics": lambda client: client.run("topics", "list"),
     "reassign": lambda client: client.run("reassign", "list"),
     "elect": lambda client: client.run("elect", "preferred", "--all-topic-partitions", "--yes"),
+    "quorum": lambda client: client.run("quorum", "describe", "--status"),
     "cluster": lambda client: client.run("cluster", "metadata"),
     "bus: consumer": consume,
     "bus: producer": produce,
@@ -364,6 +373,8 @@ def test_the_table_of_logins_is_what_works(
     """Every cell is tried; no output or log has a secret in it."""
     keys = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": AWS_SECRET}
     aws_environment(monkeypatch, tmp_path, **keys, AWS_REGION=REGION)
+    monkeypatch.setenv("KRB5_CONFIG", str(node.kdc.config))
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'tickets'}")
     command = OurCommand(monkeypatch, capsys, group=None)
     lines = [f"| login | {' | '.join(WAYS)} |", "|---" * (len(WAYS) + 1) + "|"]
     reasons: list[str] = []
