@@ -79,6 +79,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "kraft-commits": lambda: _module("kraft").commits(),
     "kraft-failover": lambda: _module("kraft").failover(),
     "kraft-start": lambda: _module("kraft").start(),
+    "unavailability-kraft": lambda: _module("kraft_unavailability").run(),
     "unavailability": lambda: _module("unavailability").run(),
     "features": lambda: _module("features").run(),
     "releases": lambda: _module("releases").run(),
