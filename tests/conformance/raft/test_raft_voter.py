@@ -43,6 +43,11 @@ BY_DAY = "4.3.1"
 HISTORIES = case_count(2_000)
 PLANTED = range(1_000)
 """The seeds in which a planted difference must be found; the first that shows it is enough."""
+RARE = {
+    "reads_update_answers": {"3": 1_460},
+    "updates_show_life": {"3": 375_055_084_004, "4": 375_055_080_950},
+}
+"""For rules that few histories show: a seed that does, by the line of a release."""
 
 
 @pytest.fixture(
@@ -98,7 +103,9 @@ def test_the_rules_of_another_release_do_not_pass(
     for rule in fields(rules.RaftRules):
         wrong = replace(right, **{rule.name: getattr(other, rule.name)})
         monkeypatch.setattr(ours, "rules_of", lambda _, wrong=wrong: wrong)
-        assert compare(kafka, release, PLANTED, 1).differences, rule.name
+        rare = RARE.get(rule.name, {}).get(release[0])
+        seeds = PLANTED if rare is None else range(rare, rare + 1)
+        assert compare(kafka, release, seeds, 1).differences, rule.name
 
 
 def test_histories_have_every_request(found: Comparison, release: str) -> None:

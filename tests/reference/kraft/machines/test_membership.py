@@ -174,6 +174,17 @@ def test_an_update_is_written_even_if_nothing_changes() -> None:
     assert driven.voter.log.end == end + 1
 
 
+@pytest.mark.parametrize(("line", "leads"), [((4, 3), True), ((3, 9), False)])
+def test_an_update_shows_that_its_voter_lives(line: tuple[int, int], leads: bool) -> None:
+    """A leader of 4.3 counts it as a Fetch; one of 3.9 resigns if nobody fetches."""
+    driven = leading(1, 3)
+    driven.voter.settings = replace(driven.voter.settings, rules=rules_of(line))
+    driven.tick(2000)
+    assert error_of(driven.ask(update(1))) == 0
+    driven.tick(1500)
+    assert (driven.state() is State.LEADER) is leads
+
+
 def test_an_update_before_kraft_version_1() -> None:
     """It is accepted, and kept nowhere; 3.9 refuses it (KIP-1170)."""
     driven = in_state(State.LEADER)

@@ -83,6 +83,21 @@ def test_a_snapshot_within_the_log_is_not_loaded(count: int) -> None:
     assert driven.voter.log.end == count
 
 
+def test_a_snapshot_of_a_newer_epoch_replaces_what_is_not_committed() -> None:
+    """It ends where the committed records do, and what follows them is of an old leader."""
+    driven = following(4)
+    driven.answer(1, FetchAnswer(0, LEADER, 3, 0))
+    newer = OffsetAndEpoch(3, 2)
+    data = snapshot_of(newer)
+    driven.ask(begin(2))
+    driven.tick()
+    view = LeaderView(1, 2, (endpoint(1),))
+    driven.answer(1, FetchAnswer(0, view, snapshot=newer))
+    driven.answer(1, FetchSnapshotAnswer(0, view, newer, len(data), 0, data))
+    assert driven.of_kind(InstallSnapshot) == [InstallSnapshot(newer, data)]
+    assert (driven.voter.log.end, driven.voter.log.last_epoch) == (3, 2)
+
+
 def test_a_snapshot_that_is_there_is_not_loaded_again() -> None:
     """The follower fetches on."""
     driven = following(4)

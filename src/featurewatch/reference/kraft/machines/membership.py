@@ -192,7 +192,9 @@ class Membership:
         if log.kraft_version > 0:
             node = VoterNode(request.voter, request.endpoints, request.kraft_versions)
             self._append(log.voters.with_node(node))
-        if self._replica.leadership is not None and request.voter.id != self._replica.me.id:
+        shows_life = self._replica.settings.rules.updates_show_life
+        is_other = request.voter.id != self._replica.me.id
+        if self._replica.leadership is not None and is_other and shows_life:
             self._replica.leadership.on_alive(request.voter, log.voters, self._replica.now_ms)
         return self._answer(NONE)
 

@@ -30,6 +30,8 @@ class RaftRules:
     """A follower tells the leader its listeners even before kraft.version 1 (KIP-1170)."""
     reads_update_answers: bool = True
     """The leader's answer to an update shows that it is alive, and an error makes it wait."""
+    updates_show_life: bool = True
+    """A voter's update counts as a Fetch for the check of the leader's quorum."""
     update_period: int = 1
     """Fetch timeouts after which a follower looks whether the leader knows its listeners."""
     asks_leader_each_period: bool = False
@@ -51,6 +53,7 @@ _RULES: Final[Mapping[tuple[int, int], RaftRules]] = MappingProxyType(
             announces_commits=False,
             updates_at_level_0=False,
             reads_update_answers=False,
+            updates_show_life=False,
             update_period=3,
             asks_leader_each_period=True,
             observers_time_out=True,

@@ -248,19 +248,19 @@ class Voter(ServingReplica):
 
     def _on_fetch_answer(self, request: Fetch, answer: FetchAnswer) -> None:
         self._on_leader_answered()
-        if (request.offset, request.last_epoch) != (self.log.end, self.log.last_epoch):
-            pass  # it is about another end of the log: following it could cut off what is committed
-        elif answer.diverging is not None:
-            if not self._cut_off(answer.diverging):
+        # About another end of the log it could cut off what is committed, or append it again.
+        is_current = (request.offset, request.last_epoch) == (self.log.end, self.log.last_epoch)
+        if answer.diverging is not None:
+            if is_current and not self._cut_off(answer.diverging):
                 return
         elif answer.snapshot in self.log.snapshots:
             self._log(f"the snapshot at {answer.snapshot} is there already")
         elif answer.snapshot is not None:
             self._log(f"loading the snapshot at {answer.snapshot} of replica {self.leader_id}")
             self._download = (answer.snapshot, bytearray())
-        elif not self._take_over(answer.records):
+        elif is_current and not self._take_over(answer.records):
             self._retry_ms[self.leader_id] = self._now_ms + self.settings.retry_backoff_ms
-        else:
+        elif is_current:
             self._commit(min(answer.high_watermark, self.log.end))
 
     def _cut_off(self, diverging: OffsetAndEpoch) -> bool:
@@ -339,7 +339,7 @@ class Voter(ServingReplica):
         """
         position = (snapshot.epoch, snapshot.offset)
         is_longer = position > (self.log.last_epoch, self.log.end)
-        return is_longer and snapshot.offset > self.log.high_watermark
+        return is_longer and snapshot.offset >= self.log.high_watermark
 
     def _install(self, snapshot: OffsetAndEpoch, data: bytes) -> None:
         if not self._is_newer(snapshot):
