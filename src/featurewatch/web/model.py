@@ -110,6 +110,8 @@ class FleetModel:
         for alert in [*self._alerts.values()]:
             if _is_over(alert, now_ms):
                 self._remove_alert(alert, now_ms)
+        if self.is_complete:
+            self.history.remove_retired(self._snapshots, now_ms)
         self._counted = -1
         self.count()
 
