@@ -1,6 +1,8 @@
 """What the commands of the reference share."""
 
 import argparse
+import logging
+import sys
 from typing import Final
 
 from featurewatch.kafka.address import Address
@@ -8,6 +10,15 @@ from featurewatch.reference.kraft.machines.replicas import Endpoint, ReplicaKey,
 
 NOTICE: Final = "This is a reference of KRaft's protocol. Never run production on it."
 _LISTENER: Final = "CONTROLLER"
+
+
+def begin() -> None:
+    """Begins a command: logs to stderr, and says there that this is a reference."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    sys.stderr.write(f"{NOTICE}\n")
+    sys.stderr.flush()
 
 
 def voter_argument(text: str) -> VoterNode:

@@ -9,7 +9,6 @@ OFFSET`` or ``not leader``. It ends with 0 at Ctrl-C or SIGTERM, after it has re
 
 import argparse
 import asyncio
-import logging
 import signal
 import sys
 import threading
@@ -22,7 +21,7 @@ from random import Random
 from typing import Final
 
 from featurewatch.kafka.address import Address
-from featurewatch.reference.kraft.arguments import NOTICE, voter_argument
+from featurewatch.reference.kraft.arguments import begin, voter_argument
 from featurewatch.reference.kraft.controller_node import ControllerNode
 from featurewatch.reference.kraft.controller_options import (
     OptionError,
@@ -58,11 +57,7 @@ _NOOP: Final = bytes([1, 20, 0, 0])
 def main(arguments: Sequence[str]) -> int:
     """Runs until a signal arrives or the replica must end; returns the exit code."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
-    sys.stderr.write(f"{NOTICE}\n")
-    sys.stderr.flush()
+    begin()
     try:
         return asyncio.run(_run(options))
     except OptionError as error:
