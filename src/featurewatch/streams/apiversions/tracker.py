@@ -57,7 +57,7 @@ class _Node:
         """Takes the levels of a round."""
         if self.levels is None or levels is None:
             self.levels_since_ms, self.changed_ms = now_ms, {}
-        elif levels != self.levels:
+        elif self.changed_ms or levels != self.levels:
             none = FeatureLevel(0)
             changed = {
                 name: now_ms
@@ -193,10 +193,16 @@ class NodeTracker:
         """
         views = self._stable_views(now_ms)
         events: list[TrackerEvent] = []
-        nodes = {str(key): node for key, node in self._nodes.items()}
+        unsettled = {
+            str(key): node
+            for key, node in self._nodes.items()
+            if node.levels is None
+            or node.changed_ms
+            or now_ms - node.levels_since_ms < self._hold_ms
+        }
         for feature in sorted(views.keys() | self._views.keys()):
             current, before = views.get(feature, ()), self._views.get(feature, ())
-            if len(before) > 1 and self._may_still_hold(feature, before, nodes, now_ms):
+            if len(before) > 1 and self._may_still_hold(feature, before, unsettled, now_ms):
                 continue
             if current != before and (len(current) > 1 or len(before) > 1):
                 events.append(Disagreement(self.cluster, feature, current, now_ms))
@@ -210,15 +216,16 @@ class NodeTracker:
         self,
         feature: FeatureName,
         views: Views,
-        nodes: Mapping[str, _Node],
+        unsettled: Mapping[str, _Node],
         now_ms: int,
     ) -> bool:
         """Whether a node of these views missed a request, or reports the same level since then.
 
-        It is not gone yet: it may well have the level that it had.
+        It is not gone yet: it may well have the level that it had. The ``unsettled`` nodes are
+        those that may have missed one.
         """
         for view in views:
-            for node in (nodes[name] for name in view.nodes if name in nodes):
+            for node in map(unsettled.__getitem__, unsettled.keys() & view.nodes):
                 if node.levels is None:
                     if node.misses and not node.silent:
                         return True
@@ -231,14 +238,18 @@ class NodeTracker:
 
     def _stable_views(self, now_ms: int) -> dict[FeatureName, Views]:
         stable = {
-            key: (node, node.levels) for key, node in self._nodes.items() if node.levels is not None
+            key: (node.changed_ms, node.levels)
+            for key, node in self._nodes.items()
+            if node.levels is not None and now_ms - node.levels_since_ms >= self._hold_ms
         }
+        held_since_ms = now_ms - self._hold_ms
         names = self._views.keys() | {name for _, levels in stable.values() for name in levels}
         views: dict[FeatureName, Views] = {}
         for name in names:
             by_level: defaultdict[FeatureLevel, list[NodeKey]] = defaultdict(list)
-            for key, (node, levels) in stable.items():
-                if node.held_ms(name, now_ms) >= self._hold_ms:
+            for key, (changed_ms, levels) in stable.items():
+                # Most nodes have changed nothing lately.
+                if not changed_ms or changed_ms.get(name, held_since_ms) <= held_since_ms:
                     by_level[levels.get(name, FeatureLevel(0))].append(key)
             views[name] = tuple(
                 FeatureView(level, tuple(str(key) for key in sorted(by_level[level])))
