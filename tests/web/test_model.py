@@ -267,6 +267,10 @@ def test_the_history_of_a_retired_cluster_goes_although_its_topics_have_it() -> 
         return [name for name in ("stays", "gone", "new") if model.history.revisions(name)]
 
     publish_history(model, state_of("stays"), state_of("gone"), operation_of("gone"))
+    model.tick(NOW_MS - 2 * RETIRED_MS)
+    model.error = "the bus is unreachable"
+    model.tick(NOW_MS - RETIRED_MS)
+    model.error = None
     model.tick(NOW_MS)
     publish_history(model, state_of("new"))
     model.tick(NOW_MS + RETIRED_MS - 1)

@@ -140,8 +140,14 @@ class ClusterHistory:
                 self._reading.pop((kind, cluster), None)
             self._index.forget(DocumentKey(kind, cluster))
 
-    def remove_retired(self, with_state: Container[str], now_ms: int) -> None:
-        """Drops clusters that have had no state for `RETIRED_MS`; call once a second."""
+    def remove_retired(self, with_state: Container[str] | None, now_ms: int) -> None:
+        """Drops clusters that have had no state for `RETIRED_MS`; call once a second.
+
+        None: it is not known now which have one, and what is known counts again from then on.
+        """
+        if with_state is None:
+            self._stateless_since_ms = {}
+            return
         since = self._stateless_since_ms
         stateless = {cluster for _, cluster in self._clusters if cluster not in with_state}
         self._stateless_since_ms = {name: since.get(name, now_ms) for name in stateless}
