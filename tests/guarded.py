@@ -42,19 +42,45 @@ def guarded_node(
 
     ``users`` are the passwords by name, for SASL PLAIN.
     """
+    logins = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+    by_listener = {"plain.sasl.jaas.config": f"{JAAS} {logins};"}
+    properties = {"sasl.enabled.mechanisms": "PLAIN"}
+    with node_with_logins(
+        directory, cache, release, properties, by_listener, super_users, others=others
+    ) as node:
+        yield node
+
+
+@contextmanager
+def node_with_logins(
+    directory: Path,
+    cache: Cache,
+    release: str,
+    properties: Mapping[str, str],
+    by_listener: Mapping[str, str],
+    super_users: Sequence[str],
+    *,
+    others: Sequence[NodeSpec] = (),
+    metadata_version: str | None = None,
+) -> Iterator[GuardedNode]:
+    """Runs node 1 until the end of the block, and ``others`` beside it.
+
+    ``properties`` are those of the node, ``by_listener`` those of each listener with a login,
+    without their prefix. The ``super_users`` may do everything.
+    """
     ports = Ports()
     own = Addresses(ports.reserve(), ports.reserve())
     broker, controller = (f"{LOOPBACK}:{ports.reserve()}" for _ in range(2))
-    logins = " ".join(f'user_{name}="{password}"' for name, password in users.items())
     clients = f"PLAINTEXT://{LOOPBACK}:{own.broker},GUARDED://{broker}"
-    properties = {
+    of_node = {
         "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{own.controller},QUORUM://{controller}",
         "advertised.listeners": clients,
         "controller.listener.names": "CONTROLLER,QUORUM",
-        "sasl.enabled.mechanisms": "PLAIN",
+        **properties,
         **{
-            f"listener.name.{name}.plain.sasl.jaas.config": f"{JAAS} {logins};"
-            for name in ("guarded", "quorum")
+            f"listener.name.{listener}.{name}": value
+            for listener in ("guarded", "quorum")
+            for name, value in by_listener.items()
         },
     }
     shared = {
@@ -63,8 +89,8 @@ def guarded_node(
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": ";".join(f"User:{name}" for name in ("ANONYMOUS", *super_users)),
     }
-    nodes = [NodeSpec(1, release, properties=properties), *others]
-    spec = ClusterSpec(nodes, properties=shared)
+    nodes = [NodeSpec(1, release, properties=of_node), *others]
+    spec = ClusterSpec(nodes, metadata_version, properties=shared)
     cluster = Cluster(spec, directory, cache=cache, temporary=True, addresses={1: own})
     try:
         with started(cluster):

@@ -7,13 +7,8 @@ from pathlib import Path
 import pytest
 
 from featurewatch.stack.java.jars import Cache
-from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.server_properties import Addresses
-from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.stack.process.ports import LOOPBACK, Ports
-from tests.guarded import GuardedNode
+from tests.guarded import GuardedNode, node_with_logins
 from tests.kerberos import CLIENT, KAFKA, Kdc, java_entry, require_java
-from tests.process_logs import started
 
 REAUTHENTICATION_S = 4
 """After this long a node closes a connection that has not logged in again."""
@@ -25,36 +20,16 @@ def kerberos_node(
 ) -> Iterator[GuardedNode]:
     """Runs node 1 until the end of the block; the client of the realm may do everything."""
     require_java()
-    ports = Ports()
-    own = Addresses(ports.reserve(), ports.reserve())
-    broker, controller = (f"{LOOPBACK}:{ports.reserve()}" for _ in range(2))
-    clients = f"PLAINTEXT://{LOOPBACK}:{own.broker},GUARDED://{broker}"
     properties = {
-        "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{own.controller},QUORUM://{controller}",
-        "advertised.listeners": clients,
-        "controller.listener.names": "CONTROLLER,QUORUM",
         "sasl.enabled.mechanisms": "GSSAPI",
         "sasl.kerberos.service.name": "kafka",
         **others,
     }
-    for name in ("guarded", "quorum"):
-        prefix = f"listener.name.{name}.gssapi"
-        properties |= {
-            f"{prefix}.sasl.jaas.config": f"{java_entry(kdc.keytab(KAFKA), KAFKA)};",
-            f"{prefix}.connections.max.reauth.ms": str(REAUTHENTICATION_S * 1000),
-        }
-    shared = {
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-        "GUARDED:SASL_PLAINTEXT,QUORUM:SASL_PLAINTEXT",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": f"User:ANONYMOUS;User:{CLIENT}",
+    by_listener = {
+        "gssapi.sasl.jaas.config": f"{java_entry(kdc.keytab(KAFKA), KAFKA)};",
+        "gssapi.connections.max.reauth.ms": str(REAUTHENTICATION_S * 1000),
     }
-    spec = ClusterSpec([NodeSpec(1, release, properties=properties)], properties=shared)
-    cluster = Cluster(spec, directory, cache=cache, temporary=True, addresses={1: own})
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={kdc.config}")
-            with started(cluster):
-                yield GuardedNode(cluster, broker, controller)
-    finally:
-        ports.release()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={kdc.config}")
+        with node_with_logins(directory, cache, release, properties, by_listener, [CLIENT]) as node:
+            yield node

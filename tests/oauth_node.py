@@ -8,13 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from featurewatch.stack.java.jars import Cache
-from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.server_properties import Addresses
-from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.stack.process.ports import LOOPBACK, Ports
-from tests.guarded import GuardedNode
+from tests.guarded import GuardedNode, node_with_logins
 from tests.oidc import CLIENT_ID, SECRET, Provider
-from tests.process_logs import started
 
 CLASSES = "org.apache.kafka.common.security.oauthbearer"
 
@@ -43,47 +38,33 @@ def node_with_keys(
 
     The node closes a connection whose token has ended (``connections.max.reauth.ms``).
     """
-    ports = Ports()
-    own = Addresses(ports.reserve(), ports.reserve())
-    broker, controller = (f"{LOOPBACK}:{ports.reserve()}" for _ in range(2))
-    clients = f"PLAINTEXT://{LOOPBACK}:{own.broker},GUARDED://{broker}"
     properties = {
-        "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{own.controller},QUORUM://{controller}",
-        "advertised.listeners": clients,
-        "controller.listener.names": "CONTROLLER,QUORUM",
         "sasl.enabled.mechanisms": "OAUTHBEARER",
         "sasl.oauthbearer.jwks.endpoint.url": keys_url,
         "sasl.oauthbearer.expected.audience": "kafka",
         "sasl.oauthbearer.expected.issuer": issuer,
     }
-    for name in ("guarded", "quorum"):
-        prefix = f"listener.name.{name}.oauthbearer"
-        properties |= {
-            f"{prefix}.sasl.jaas.config": f"{CLASSES}.OAuthBearerLoginModule required;",
-            f"{prefix}.sasl.server.callback.handler.class": (
-                f"{CLASSES}.OAuthBearerValidatorCallbackHandler"
-            ),
-            f"{prefix}.connections.max.reauth.ms": "3600000",
-        }
-    shared = {
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-        "GUARDED:SASL_PLAINTEXT,QUORUM:SASL_PLAINTEXT",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": f"User:ANONYMOUS;User:{CLIENT_ID}",
+    by_listener = {
+        "oauthbearer.sasl.jaas.config": f"{CLASSES}.OAuthBearerLoginModule required;",
+        "oauthbearer.sasl.server.callback.handler.class": (
+            f"{CLASSES}.OAuthBearerValidatorCallbackHandler"
+        ),
+        "oauthbearer.connections.max.reauth.ms": "3600000",
     }
-    spec = ClusterSpec(
-        [NodeSpec(1, release, properties=properties)], metadata_version, properties=shared
-    )
-    cluster = Cluster(spec, directory, cache=cache, temporary=True, addresses={1: own})
     allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys_url}"
     allowed += f" -Dorg.apache.kafka.sasl.oauthbearer.allowed.files={urlsplit(keys_url).path}"
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("JAVA_TOOL_OPTIONS", allowed)
-            with started(cluster):
-                yield GuardedNode(cluster, broker, controller)
-    finally:
-        ports.release()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", allowed)
+        with node_with_logins(
+            directory,
+            cache,
+            release,
+            properties,
+            by_listener,
+            [CLIENT_ID],
+            metadata_version=metadata_version,
+        ) as node:
+            yield node
 
 
 def client_properties(provider: Provider, **others: str) -> dict[str, str]:

@@ -334,8 +334,16 @@ def test_a_controller_of_the_reference_is_a_python_process(tmp_path: Path) -> No
 
 
 def test_a_reference_is_a_controller_alone() -> None:
-    """Combined nodes and dynamic voters are Kafka's."""
+    """Combined nodes and migrations are Kafka's; dynamic voters need a release that has them."""
     with pytest.raises(StackError, match="controller alone"):
         ClusterSpec([NodeSpec(1, is_reference=True)])
-    with pytest.raises(StackError, match="static voters"):
-        ClusterSpec([NodeSpec(1, roles=Roles.CONTROLLER, is_reference=True)], dynamic_voters=True)
+    with pytest.raises(StackError, match="no migration"):
+        ClusterSpec(
+            [NodeSpec(1, "3.9.1", Roles.CONTROLLER, is_reference=True)],
+            zookeeper="127.0.0.1:2181/chroot",
+            migrating=True,
+        )
+    with pytest.raises(StackError, match=r"3\.9 or newer"):
+        ClusterSpec(
+            [NodeSpec(1, "3.8.1", Roles.CONTROLLER, is_reference=True)], dynamic_voters=True
+        )

@@ -14,6 +14,7 @@ from featurewatch.streams.types import ClusterId, Role
 from featurewatch.web.change_index import ChangeIndex, DocumentKey
 from featurewatch.web.documents import STALE_AFTER_MS, urgency
 from featurewatch.web.event_stream import MAX_CACHED_BYTES, EventCursor, EventEncoder
+from featurewatch.web.history.cluster_history import RETIRED_MS
 from featurewatch.web.model import MAX_CHANGES, MAX_RESOLVED, RESOLVED_MS, FleetModel
 from tests.web.samples import (
     NOW_MS,
@@ -21,6 +22,8 @@ from tests.web.samples import (
     change_of,
     message_of,
     nodes_on,
+    operation_of,
+    publish_history,
     read_model,
     state_of,
 )
@@ -254,6 +257,37 @@ def test_nothing_stays_of_a_cluster_that_is_removed() -> None:
     model.tick(NOW_MS + RESOLVED_MS + 1)
     assert not (model._snapshots or model._summaries or model._since or model._changes)
     assert not (model._alerts or model._firing or model._resolved)
+
+
+def test_the_history_of_a_retired_cluster_goes_although_its_topics_have_it() -> None:
+    """Its topics are read after its state was removed, or again; a new cluster's may come first."""
+    model = read_model([state_of("stays")])
+
+    def held() -> list[str]:
+        return [name for name in ("stays", "gone", "new") if model.history.revisions(name)]
+
+    publish_history(model, state_of("stays"), state_of("gone"), operation_of("gone"))
+    model.tick(NOW_MS - 2 * RETIRED_MS)
+    model.error = "the bus is unreachable"
+    model.tick(NOW_MS - RETIRED_MS)
+    model.error = None
+    model.tick(NOW_MS)
+    publish_history(model, state_of("new"))
+    model.tick(NOW_MS + RETIRED_MS - 1)
+    assert held() == ["stays", "gone", "new"]
+    model.apply(*message_of(state_of("new")), NOW_MS)
+    model.tick(NOW_MS + RETIRED_MS)
+    assert held() == ["stays", "new"]
+    assert model.history.operations("gone") == []
+    model.tick(NOW_MS + 3 * RETIRED_MS)
+    assert held() == ["stays", "new"]
+    model.history.begin_reading()
+    publish_history(model, state_of("stays"), state_of("new"))
+    model.apply("state", b"new", None, NOW_MS)
+    model.history.end_reading()
+    assert held() == ["stays"]
+    keys = model.index.changed_since(0) or []
+    assert {key.id for key in keys if key.kind in ("revisions", "operations")} == {"stays"}
 
 
 def test_removals_are_remembered_up_to_a_number() -> None:

@@ -1,5 +1,6 @@
 """Sign-in by OpenID Connect: at a provider that is not ours, and with tokens that are not valid."""
 
+import asyncio
 import base64
 import json
 import re
@@ -25,8 +26,9 @@ from featurewatch.common.http.web_config import parse_web_config
 from featurewatch.stack.java.jars import Cache
 from featurewatch.web.openapi import ROOT
 from featurewatch.web.openid.errors import SignInError, UnknownKeyError
+from featurewatch.web.openid.held_answer import FIRST_WAIT_S, HeldAnswer
 from featurewatch.web.openid.id_token import may_read, signing_keys, verified_claims
-from featurewatch.web.openid.provider import MAX_ANSWER_BYTES
+from featurewatch.web.openid.provider import MAX_ANSWER_BYTES, Metadata
 from featurewatch.web.openid.routes import COOKIE
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
@@ -212,6 +214,69 @@ async def test_a_provider_that_answers_otherwise_is_one_line(
             response = await client.get("/openid-login", allow_redirects=False)
             assert response.status == 502
             assert line in await response.text()
+
+
+async def test_a_provider_that_does_not_answer_keeps_nobody_waiting() -> None:
+    """It is asked again after a while, by one sign-in; the others fail at once with its line."""
+    begun, may_answer = asyncio.Event(), asyncio.Event()
+    asked: list[str] = []
+    now_s = 0.0
+
+    async def answer(url: str) -> Metadata:
+        asked.append(url)
+        begun.set()
+        await may_answer.wait()
+        if url == "works":
+            return Metadata("a", "t", "k")
+        raise SignInError(f"{url} did not answer")
+
+    held: HeldAnswer[Metadata] = HeldAnswer(lambda: now_s)
+
+    async def line(url: str) -> str:
+        try:
+            return (await held.get(lambda: answer(url), 100)).jwks_uri
+        except SignInError as error:
+            return str(error)
+
+    may_answer.set()
+    one, two = asyncio.create_task(line("one")), asyncio.create_task(line("two"))
+    assert {await one, await two} == {"one did not answer"}
+    now_s += FIRST_WAIT_S - 1
+    assert await line("three") == "one did not answer"
+    now_s += 1
+    may_answer.clear()
+    begun.clear()
+    trying = asyncio.create_task(line("four"))
+    await begun.wait()
+    assert await line("five") == "one did not answer"
+    may_answer.set()
+    assert await trying == "four did not answer"
+    now_s += 2 * FIRST_WAIT_S - 1
+    assert await line("six") == "four did not answer"
+    now_s += 1
+    assert await line("works") == "k"
+    assert await line("seven") == "k"
+    now_s += 100
+    assert await line("eight") == "eight did not answer"
+    assert asked == ["one", "four", "works", "eight"]
+
+
+async def test_failed_sign_ins_ask_the_provider_once(tmp_path: Path) -> None:
+    """Each of them says why."""
+    asked: list[str] = []
+
+    def refuse(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=503)
+
+    async with scripted({DISCOVERY: refuse}) as issuer:
+        config = Files(tmp_path).write(openid_connect=section(issuer, tmp_path))
+        async with page(config_file=config) as client:
+            for _ in range(5):
+                response = await client.get("/openid-login", allow_redirects=False)
+                assert response.status == 502
+                assert "answered with code 503" in await response.text()
+    assert asked == [DISCOVERY]
 
 
 async def test_a_token_endpoint_that_refuses_is_one_line(tmp_path: Path) -> None:

@@ -1,17 +1,20 @@
 """The views that are computed on request: readiness of the fleet, history, nodes, rehearsals."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import itertools
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from featurewatch.controller.kraft.releases import release_of
+from featurewatch.controller.kraft.releases import Release, release_of
+from featurewatch.monitor.readiness import ReadinessReport
 from featurewatch.streams.events import FeatureView
 from featurewatch.streams.outputs import OperationKind
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId
+from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.web.change_index import ChangeIndex
 from featurewatch.web.history.cluster_history import (
@@ -22,7 +25,7 @@ from featurewatch.web.history.cluster_history import (
 )
 from featurewatch.web.history.differences import differences
 from featurewatch.web.report_cache import MAX_REPORT_BYTES, MAX_REPORTS, ReportCache
-from featurewatch.web.views.fleet_readiness import MAX_AGE_MS, FleetReadiness
+from featurewatch.web.views.fleet_readiness import HELD_TIMES, MAX_AGE_MS, FleetReadiness
 from featurewatch.web.views.node_views import node_views
 from featurewatch.web.views.rehearsal import MAX_OUTCOMES, MAX_STEP_CHARS, MAX_STEPS
 from featurewatch.web.worker_rows import WorkerRows
@@ -38,6 +41,27 @@ from tests.web.samples import (
 from tests.web.sites import Site, site
 
 PATH = f"/clusters/{ROLLED}"
+
+
+class SlowRows(WorkerRows):
+    """Rows of clusters whose assessment takes this long on the clock."""
+
+    def __init__(self, costs_ms: Mapping[str, int] = MappingProxyType({})) -> None:
+        super().__init__()
+        self.cost_ms = 0
+        self.now_ms = NOW_MS
+        self._costs_ms = costs_ms
+
+    def clock(self) -> int:
+        """The time."""
+        return self.now_ms
+
+    def readiness(
+        self, cluster: ClusterId, target: Release | None, now_ms: int
+    ) -> ReadinessReport | None:
+        """As the class above, after its time."""
+        self.now_ms += self._costs_ms.get(cluster, self.cost_ms)
+        return super().readiness(cluster, target, now_ms)
 
 
 @asynccontextmanager
@@ -96,19 +120,39 @@ def test_reports_are_bounded_in_count_and_in_bytes() -> None:
 
 def test_a_large_fleet_is_assessed_in_parts() -> None:
     """What one request leaves the next one does; a changed or old verdict is assessed again."""
-    rows, model = WorkerRows(), read_model()
+    rows, model = SlowRows(), read_model()
     publish(rolling("4.0", "3.9", "3.9"), model, rows, NOW_MS)
     readiness, target = FleetReadiness(rows), release_of("4.0")
     clusters = {ROLLED: "a", **{f"c-{number}": "a" for number in range(9)}}
-    budget = iter([False] * 4 + [True])
-    assert readiness.assess(clusters, target, NOW_MS, lambda: next(budget)) == 6
-    assert readiness.assess(clusters, target, NOW_MS, lambda: False) == 0
-    assert readiness.assess(clusters, target, NOW_MS, lambda: True) == 0
-    assert readiness.assess({**clusters, "c-1": "b"}, target, NOW_MS, lambda: True) == 1
-    assert readiness.assess(clusters, target, NOW_MS + MAX_AGE_MS + 1, lambda: True) == 10
+    rows.cost_ms = 10
+    assert readiness.assess(clusters, target, rows.clock, budget_ms=35) == 6
+    assert readiness.assess(clusters, target, rows.clock, budget_ms=1_000) == 0
+    assert readiness.assess(clusters, target, rows.clock, budget_ms=-1) == 0
+    rows.now_ms += HELD_TIMES * 10
+    assert readiness.assess({**clusters, "c-1": "b"}, target, rows.clock, budget_ms=-1) == 1
+    rows.now_ms += MAX_AGE_MS + 1
+    assert readiness.assess(clusters, target, rows.clock, budget_ms=-1) == 10
     assert len(readiness.documents(target)) == 10
-    readiness.assess({ROLLED: "a"}, target, NOW_MS, lambda: False)
+    readiness.assess({ROLLED: "a"}, target, rows.clock, budget_ms=1_000)
     assert [row["cluster"] for row in readiness.documents(target)] == [ROLLED]
+
+
+def test_large_clusters_that_change_all_the_time_keep_no_other_one_waiting() -> None:
+    """Each of two takes more than a request's time: others come first, and all of them come."""
+    rows = SlowRows({"hostile-1": 3_000, "hostile-2": 3_000})
+    readiness, digests = FleetReadiness(rows), itertools.count()
+    others = [f"c-{number}" for number in range(5)]
+
+    def assess() -> int:
+        clusters = {name: f"{next(digests)}" for name in ("hostile-1", "hostile-2", *others)}
+        return readiness.assess(clusters, release_of("4.0"), rows.clock, budget_ms=2_000)
+
+    assert [assess() for _ in range(5)] == [6, 5, 0, 0, 0]
+    assert rows.now_ms == NOW_MS + 6_000
+    rows.now_ms += HELD_TIMES * 3_000
+    assert assess() == 1
+    found = {row["cluster"]: row["at_ms"] for row in readiness.documents(release_of("4.0"))}
+    assert {found[name] for name in others} == {NOW_MS + 6_000 + HELD_TIMES * 3_000}
 
 
 async def test_two_revisions_are_compared() -> None:

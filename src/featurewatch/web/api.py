@@ -21,6 +21,7 @@ from featurewatch.streams.schemas import described, schema_of
 from featurewatch.streams.topics import ALL
 from featurewatch.streams.types import METADATA_VERSION, ClusterId
 from featurewatch.web.change_index import DocumentKey
+from featurewatch.web.cluster_locks import ClusterLocks
 from featurewatch.web.documents import HEALTHS, urgency
 from featurewatch.web.live import EventStreams
 from featurewatch.web.model import FleetModel
@@ -36,6 +37,7 @@ from featurewatch.web.parameters import (
 )
 from featurewatch.web.problems import ProblemError, not_read
 from featurewatch.web.report_cache import ReportCache
+from featurewatch.web.views.bounded_report import bounded_document
 from featurewatch.web.views.checks import (
     cluster_of_request,
     release_of_query,
@@ -71,11 +73,11 @@ class Api:
         self._rows = rows
         self._streams = streams
         self._now_ms = now_ms
-        self._computed = ComputedViews(model, rows, now_ms)
+        self._locks = ClusterLocks()
+        self._computed = ComputedViews(model, rows, now_ms, self._locks)
         self._past = PastViews(model)
         self._alerts: list[tuple[SortKey, Alert]] = []
         self._alerts_sequence = -1
-        self._assessing = asyncio.Lock()
         self._reports = ReportCache()
         self._openapi = orjson.dumps(document(), option=orjson.OPT_INDENT_2)
 
@@ -150,7 +152,10 @@ class Api:
         return self._list(request, found)
 
     async def show_readiness(self, request: web.Request) -> web.Response:
-        """Whether a cluster can go to a release, as ``featurewatch readiness --json`` prints it."""
+        """Whether a cluster can go to a release, as ``featurewatch readiness --json`` prints it.
+
+        Of a very large cluster the first blockers are listed; see `bounded_document`.
+        """
         check_names(request.query, ("target",))
         cluster, target = (
             cluster_of_request(request, self._model),
@@ -162,8 +167,8 @@ class Api:
         etag = self._etag(request, version)
         # Its statements about unavailable nodes also depend on the time.
         key = cluster, name, version * 1_000_000_000 + self._now_ms() // 10_000
-        # One at a time: restoring a large cluster takes long.
-        async with self._assessing:
+        # One at a time of each cluster: restoring a large one takes long.
+        async with self._locks.of(cluster):
             body = self._reports.get(key)
             if body is None:
                 body = await asyncio.to_thread(self._assess, cluster, target)
@@ -251,7 +256,7 @@ class Api:
             raise not_read(f"The worker's rows cannot be read: {error_line(error)}") from None
         if report is None:
             raise not_read("No worker has stored rows of this cluster yet.")
-        return orjson.dumps(report.document(), default=list)
+        return orjson.dumps(bounded_document(report), default=list)
 
     def _position(self) -> str:
         return self._model.index.position()

@@ -110,6 +110,8 @@ class FleetModel:
         for alert in [*self._alerts.values()]:
             if _is_over(alert, now_ms):
                 self._remove_alert(alert, now_ms)
+        is_current = self.is_complete and self.error is None and self._seen is None
+        self.history.remove_retired(self._snapshots if is_current else None, now_ms)
         self._counted = -1
         self.count()
 

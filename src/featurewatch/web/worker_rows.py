@@ -11,13 +11,21 @@ from featurewatch.controller.kraft.releases import Release
 from featurewatch.monitor.readiness import DEFAULT_LIMITS, ReadinessReport, assess_readiness
 from featurewatch.monitor.readiness.rows import TIMERS, timers_of_rows
 from featurewatch.monitor.readiness.state_timers import CLUSTER, Limits
-from featurewatch.monitor.rows import restoring
+from featurewatch.monitor.rows import StateRowError, restoring
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.rows import IMAGE_ROWS, cluster_of, image_of_rows
 
+MAX_ROW_BYTES: Final = 32 << 20
+"""Rows of one cluster that are restored on request, in bytes. 20,000 nodes of Kafka 4.4 take a
+sixth of that; whoever answers as a cluster may advertise a hundred features with long names."""
+
 _FAMILIES: Final = frozenset({*IMAGE_ROWS, TIMERS})
 """The topics that readiness depends on; partitions and alerts are not stored here."""
+
+
+class RowsTooLargeError(StateRowError):
+    """A cluster has more rows than are restored on request."""
 
 
 class WorkerRows:
@@ -83,7 +91,7 @@ class WorkerRows:
         None: there are no rows of the cluster.
 
         Raises:
-            StateRowError: Another version wrote its rows.
+            StateRowError: Another version wrote its rows, or they are too large.
         """
         rows = self._rows_of(cluster)
         if not rows:
@@ -96,7 +104,7 @@ class WorkerRows:
         """The image of a cluster; None: there are no rows of it.
 
         Raises:
-            StateRowError: Another version wrote its rows.
+            StateRowError: Another version wrote its rows, or they are too large.
         """
         rows = self._rows_of(cluster)
         if not rows:
@@ -106,4 +114,11 @@ class WorkerRows:
 
     def _rows_of(self, cluster: ClusterId) -> dict[str, bytes]:
         """A copy of the rows, which later reads do not change."""
-        return dict(self._rows.get(cluster, ()))
+        rows = dict(self._rows.get(cluster, ()))
+        size_bytes = sum(map(len, rows.values()))
+        if size_bytes > MAX_ROW_BYTES:
+            raise RowsTooLargeError(
+                f"{size_bytes:,} bytes, and {MAX_ROW_BYTES:,} are read here: use "
+                "featurewatch readiness"
+            )
+        return rows

@@ -13,9 +13,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.kafka.address import parse_addresses
-from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.connection import Connection, open_connection
 from featurewatch.kafka.messages import (
     AlterPartitionReassignmentsRequestV0,
+    MetadataRequestV1,
     Request,
     UpdateFeaturesRequestV1,
 )
@@ -181,3 +182,11 @@ async def finalize(cluster: Cluster, feature: str, level: int) -> None:
     errors = [result.error_message for result in answer.results if result.error_code]
     assert answer.error_code == 0, answer
     assert not errors, errors
+
+
+async def used_for(connection: Connection, seconds: float) -> None:
+    """Sends a request now and then; raises `NodeError` once the node closes the connection."""
+    end_s = time.monotonic() + seconds
+    while time.monotonic() < end_s:
+        await connection.request(MetadataRequestV1(topics=()), 10)
+        await asyncio.sleep(0.1)

@@ -16,7 +16,7 @@ from featurewatch.agents.tickets import ticket_credentials
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_config.kerberos.ticket_source import ticket_source
-from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.node_errors import AuthenticationError, NodeError, NoTokenError
 from featurewatch.kafka.security import from_properties
 from featurewatch.stack.java.jars import Cache
@@ -32,6 +32,7 @@ from tests.integration.kraft.support import (
     settings_for,
     until,
     until_topic,
+    used_for,
 )
 from tests.kerberos import CLIENT, REALM, Kdc, client_properties, running_kdc
 from tests.kerberos_node import REAUTHENTICATION_S, kerberos_node
@@ -68,14 +69,6 @@ def _client(kdc: Kdc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KRB5_CONFIG", str(kdc.config))
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'cache'}")
     ticket_source.cache_clear()
-
-
-async def used_for(connection: Connection, seconds: float) -> None:
-    """Sends a request now and then; raises `NodeError` once the node closes the connection."""
-    end_s = time.monotonic() + seconds
-    while time.monotonic() < end_s:
-        await connection.request(messages.MetadataRequestV1(topics=()), 10)
-        await asyncio.sleep(0.1)
 
 
 async def test_a_connection_stays_open_over_the_end_of_its_tickets(

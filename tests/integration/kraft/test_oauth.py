@@ -10,9 +10,8 @@ from confluent_kafka import Consumer, Producer
 
 from featurewatch.admin import TopicAdmin
 from featurewatch.agents.tokens import FaustTokens
-from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
-from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.node_errors import AuthenticationError, NodeError, NoTokenError
 from featurewatch.kafka.security import from_properties
 from featurewatch.stack.java.jars import Cache
@@ -27,6 +26,7 @@ from tests.integration.kraft.support import (
     settings_for,
     until,
     until_topic,
+    used_for,
 )
 from tests.oauth_node import client_properties, oauth_node
 from tests.oidc import SECRET, Provider, granted, respond, running_provider
@@ -63,14 +63,6 @@ def _as_before(provider: Provider) -> Iterator[None]:
     provider.lifetime_s = LIFETIME_S
     yield
     provider.answer, provider.claims = granted, claims
-
-
-async def used_for(connection: Connection, seconds: float) -> None:
-    """Sends a request now and then; raises `NodeError` once the node closes the connection."""
-    end_s = time.monotonic() + seconds
-    while time.monotonic() < end_s:
-        await connection.request(messages.MetadataRequestV1(topics=()), 10)
-        await asyncio.sleep(0.1)
 
 
 async def test_a_connection_stays_open_over_the_end_of_its_tokens(

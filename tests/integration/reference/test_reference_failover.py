@@ -130,7 +130,7 @@ def test_a_killed_controller_has_a_successor_that_continues(
             for address in left:
                 assert eventually(partial(has_level_3, address))
         finally:
-            third.kill()
+            third.close()
 
 
 def test_an_incompatible_broker_never_registers(connect: str, client: KazooClient) -> None:
@@ -142,7 +142,7 @@ def test_an_incompatible_broker_never_registers(connect: str, client: KazooClien
         client.ChildrenWatch("/brokers/ids", joined.extend)
         with reference_process(connect, "--node-id", "2", features=NARROW) as late:
             assert late.end() != 0
-            (line,) = [line for line in late.errors.splitlines() if "ended with" in line]
+            (line,) = [line for line in late.output.splitlines() if "ended with" in line]
         assert line.startswith("node 2 ended with 1: ")
         assert "f" in line
         assert "5" in line
@@ -163,7 +163,7 @@ def test_a_level_that_excludes_a_running_broker_ends_it(connect: str, client: Ka
             content = {"version": 2, "status": 1, "features": {"f": {"max_version_level": 4}}}
             client.set("/feature", json.dumps(content).encode())
             assert second.end() == 1
-            assert "node 2 ended with 1: " in second.errors
+            assert "node 2 ended with 1: " in second.output
             assert eventually(lambda: client.get_children("/brokers/ids") == ["1"])
             assert eventually(lambda: seen(first_port) == ({"f": 4}, 1))
 
@@ -193,8 +193,8 @@ def test_a_taken_port_is_one_clear_line(connect: str) -> None:
         port = first.ready()[1].rsplit(":", 1)[1]
         with reference_process(connect, "--node-id", "2", "--port", port) as second:
             assert second.end() == 1
-            assert "Traceback" not in second.errors
-            assert "address already in use" in second.errors
+            assert "Traceback" not in second.output
+            assert "address already in use" in second.output
 
 
 async def test_what_a_broker_knows_it_answers_without_zookeeper(

@@ -15,7 +15,7 @@ import pytest
 from featurewatch.admin import FeatureAdmin, FeatureUpdate
 from featurewatch.admin.features.metadata import FeatureDialect
 from featurewatch.controller.kraft import release_of
-from featurewatch.kafka.address import parse_addresses
+from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.connection import open_connection
 from featurewatch.kafka.messages import message_class
 from featurewatch.kafka.node_errors import NodeError
@@ -53,7 +53,7 @@ from featurewatch.stack.wire.light_nodes import LightBroker, LightNodes
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
 from tests.integration.kraft.support import LogSink, running, settings_for, until
 from tests.reference.kraft.forwarded import envelope, frame
-from tests.reference.kraft.voter_process import VoterProcess
+from tests.reference.kraft.voter_process import VoterProcess, described
 
 RELEASE, LEVEL, HIGHER = "4.3.1", "4.0-IV3", 27
 
@@ -68,6 +68,41 @@ async def quorum(tmp_path: Path) -> AsyncIterator[Cluster]:
     try:
         await asyncio.to_thread(cluster.start)
         yield cluster
+    finally:
+        await asyncio.to_thread(cluster.close)
+
+
+async def test_a_quorum_of_the_stack_with_its_voters_in_the_log(tmp_path: Path) -> None:
+    """Two of three vote from the beginning; all say kraft.version 1, also after a restart.
+
+    ApiVersions of a quorum with configured voters has no kraft.version, as Kafka's.
+    """
+    nodes = [
+        NodeSpec(number, RELEASE, Roles.CONTROLLER, is_reference=True) for number in (101, 102, 103)
+    ]
+    spec = ClusterSpec(nodes, LEVEL, dynamic_voters=True, first_voters=(101, 102))
+    cluster = Cluster(spec, tmp_path, temporary=True)
+    try:
+        await asyncio.to_thread(cluster.start)
+        expected = {"metadata.version": 25, "kraft.version": 1}
+        for node in cluster.nodes:
+            await until_finalized(node, expected)
+        directories = {}
+        for node in cluster.nodes[:2]:
+            meta = (node.data / "meta.properties").read_text().splitlines()
+            directories[node.id] = next(
+                line.partition("=")[2] for line in meta if line.startswith("directory.id=")
+            )
+        leader = await asyncio.to_thread(cluster.leader)
+        found = await described(leader.addresses.controller or 0)
+        assert found is not None
+        assert {
+            one.replica_id: text_of(one.replica_directory_id) for one in found.current_voters
+        } == directories
+        assert [one.replica_id for one in found.observers] == [103]
+        await asyncio.to_thread(leader.kill)
+        await asyncio.to_thread(leader.start)
+        await until_finalized(leader, expected)
     finally:
         await asyncio.to_thread(cluster.close)
 
@@ -328,6 +363,19 @@ async def is_accepted(address: str) -> bool:
     response = await connection.request(request, 30)
     await connection.close()
     return response.error_code == 0 and all(one.error_code == 0 for one in response.results)
+
+
+async def until_finalized(node: KafkaNode, expected: dict[str, int]) -> None:
+    """Waits until the levels of a controller's ApiVersions include these."""
+    found: dict[str, int] = {}
+    async with asyncio.timeout(60):
+        while not expected.items() <= found.items():
+            connection = await open_connection(
+                Address(LOOPBACK, node.addresses.controller or 0), timeout_s=30
+            )
+            response: Any = connection.last_api_versions
+            await connection.close()
+            found = {one.name: one.max_version_level for one in response.finalized_features}
 
 
 async def until_levels(address: str, expected: dict[str, int]) -> None:

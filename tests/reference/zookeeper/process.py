@@ -1,18 +1,21 @@
 """Runs ``python -m featurewatch.reference.zookeeper`` for tests that kill it or check its exit."""
 
-import subprocess
+import shutil
 import sys
-import threading
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from queue import Empty, Queue
+from pathlib import Path
+
+from featurewatch.stack.process.polling import attempts
+from featurewatch.stack.process.process import Process
 
 READY_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 60.0
 
 
 class ReferenceProcess:
-    """Starts at once; `ready` waits for the line ``ready``."""
+    """Starts at once, and ends with this process; `ready` waits for the line ``ready``."""
 
     def __init__(self, connect: str, *arguments: str) -> None:
         command = [
@@ -23,38 +26,36 @@ class ReferenceProcess:
             connect,
             *arguments,
         ]
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self._lines: Queue[str] = Queue()
-        self._errors: list[str] = []
-        self._readers = [
-            threading.Thread(target=self._read_stdout, daemon=True),
-            threading.Thread(target=self._read_stderr, daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
+        self._directory = Path(tempfile.mkdtemp(prefix="reference-"))
+        self._log = self._directory / "output"
+        self._process = Process(command, self._log, remove=self._directory)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     def ready(self) -> dict[int, str]:
         """The addresses of its full nodes by id; `AssertionError` if it is not ready in time."""
-        nodes: dict[int, str] = {}
-        while (line := self._next()) != "ready":
-            _, node_id, address = line.split()
-            nodes[int(node_id)] = address
-        return nodes
+        for _ in attempts(READY_TIMEOUT_S):
+            lines = self.output.splitlines()
+            if "ready" in lines:
+                nodes = [line.split() for line in lines if line.startswith("node ")]
+                return {int(words[1]): words[2] for words in nodes if len(words) == 3}
+            if self._process.exit_code is not None:
+                break
+        raise AssertionError(f"it does not get ready; it said: {self.output}")
 
     def end(self) -> int:
-        """Its exit code after it ended on its own; `subprocess.TimeoutExpired` if it does not
-        end."""
+        """Its exit code after it ended on its own; `AssertionError` if it does not end."""
         code = self._process.wait(END_TIMEOUT_S)
-        for reader in self._readers:
-            reader.join(END_TIMEOUT_S)
+        assert code is not None, f"it does not end; it said: {self.output}"
         return code
 
     @property
-    def errors(self) -> str:
-        """Its stderr so far."""
-        return "".join(self._errors)
+    def output(self) -> str:
+        """What it has written so far."""
+        return self._log.read_text(errors="replace")
 
     def stop(self) -> int:
         """Ends it by SIGTERM; its exit code."""
@@ -66,21 +67,10 @@ class ReferenceProcess:
         self._process.kill()
         self.end()
 
-    def _next(self) -> str:
-        try:
-            return self._lines.get(timeout=READY_TIMEOUT_S)
-        except Empty:
-            raise AssertionError(f"it does not get ready; it said: {self.errors}") from None
-
-    def _read_stdout(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._lines.put(line.strip())
-
-    def _read_stderr(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._errors.append(line)
+    def close(self) -> None:
+        """Kills it, and removes what it has written."""
+        self.kill()
+        shutil.rmtree(self._directory)
 
 
 @contextmanager
@@ -93,4 +83,4 @@ def reference_process(
     try:
         yield process
     finally:
-        process.kill()
+        process.close()

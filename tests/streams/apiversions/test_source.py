@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from featurewatch.streams.apiversions import (
     ApiVersionsSource,
     ControllerAddress,
 )
+from featurewatch.streams.apiversions.tracker import HOLD_MS
 from featurewatch.streams.events import (
     DeadLetter,
     Disagreement,
@@ -53,20 +54,24 @@ class ApiVersionsSink(RecordingSink):
 
 
 def source_of(
-    nodes: Sequence[ScriptedNode], sink: ApiVersionsSink, **settings: Any
+    nodes: Sequence[ScriptedNode],
+    sink: ApiVersionsSink,
+    clock_ms: Callable[[], int] = lambda: 1000,
+    **settings: Any,
 ) -> ApiVersionsSource:
     """A source that knows the first node."""
     given = ApiVersionsSettings(
         bootstrap_servers=(nodes[0].address,), timeout_s=1.0, listing_interval_s=1e-6
     )
-    return ApiVersionsSource(replace(given, **settings), sink, lambda: 1000)
+    return ApiVersionsSource(replace(given, **settings), sink, clock_ms)
 
 
 async def test_all_listed_nodes_get_requests_and_only_changes_are_published():
     """Brokers are found through one of them; a finalized level is published once a node says it."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    now_ms = 1000
     async with listening(nodes):
-        source = source_of(nodes, sink)
+        source = source_of(nodes, sink, lambda: now_ms)
         await source.round()
         answers = sink.take(NodeAnswer)
         assert {(a.role, a.node_id, a.address) for a in answers} == {
@@ -79,6 +84,7 @@ async def test_all_listed_nodes_get_requests_and_only_changes_are_published():
         await source.round()
         (changed,) = sink.take(NodeAnswer)
         assert (changed.node_id, changed.finalized) == (2, {"metadata.version": 21})
+        now_ms += HOLD_MS
         await source.round()
         (different,) = sink.take(Disagreement)
         assert [(v.level, v.nodes) for v in different.views] == [

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.streams.apiversions.node_features import AdvertisedRange, NodeFeatures
-from featurewatch.streams.apiversions.tracker import NodeTracker, TrackerEvent
+from featurewatch.streams.apiversions.tracker import HOLD_MS, NodeTracker, TrackerEvent
 from featurewatch.streams.events import DeadLetter, Disagreement, NodeAnswer, NodeSilent
 from featurewatch.streams.types import (
     ClusterId,
@@ -45,8 +45,8 @@ def features_at(
 class Rounds:
     """Plays rounds to an observer."""
 
-    def __init__(self, *nodes: str, misses: int = 3) -> None:
-        self.observer = NodeTracker(CLUSTER, misses)
+    def __init__(self, *nodes: str, misses: int = 3, hold_ms: int = 1000) -> None:
+        self.observer = NodeTracker(CLUSTER, misses, hold_ms)
         self.now_ms = 0
         assert self.lists(*nodes) == []
 
@@ -196,6 +196,40 @@ def test_a_change_that_travels_slowly_is_no_disagreement():
     events = rounds.play(b1=20, b2=19, b3=19) + rounds.play(b1=20, b2=20, b3=20)
     events += rounds.play(b1=20, b2=20, b3=20)
     assert not [event for event in events if isinstance(event, Disagreement)]
+
+
+def test_a_node_that_rolled_while_levels_changed_disagrees_with_nobody():
+    """What it had before it was stopped is not its view now, and it has a moment to catch up."""
+    rounds = Rounds("b1", "b2", "b3", hold_ms=HOLD_MS)
+    events = [event for _ in range(6) for event in rounds.play(b1=19, b2=19, b3=19)]
+    events += rounds.play(b1=None, b2=19, b3=19)
+    for _ in range(5):
+        events += rounds.play(b1=None, b2=20, b3=20)
+    rounds.observer.on_listing({key(n): f"elsewhere:{n[1:]}" for n in ("b1", "b2", "b3")}, 0)
+    for _ in range(3):
+        events += rounds.play(b1=19, b2=20, b3=20)
+    for _ in range(6):
+        events += rounds.play(b1=20, b2=20, b3=20)
+    assert not [event for event in events if isinstance(event, Disagreement)]
+    assert "b1 silent" in summaries(events)
+
+
+def test_a_node_that_does_not_catch_up_disagrees_after_the_hold():
+    """A level that changed and a level that is behind count from when they were reported."""
+    rounds = Rounds("b1", "b2", hold_ms=HOLD_MS)
+    for _ in range(6):
+        rounds.play(b1=19, b2=19)
+    rounds.play(b1=None, b2=20)
+    for _ in range(4):
+        assert not [e for e in rounds.play(b1=19, b2=20) if isinstance(e, Disagreement)]
+    assert summaries(rounds.play(b1=19, b2=20)) == ["disagree 19: broker-1 | 20: broker-2"]
+    assert rounds.play(b1=None, b2=20) == []
+    for _ in range(6):
+        assert rounds.play(b1=19, b2=20) == []
+    assert summaries(rounds.play(b1=20, b2=20)) == [
+        "b1 says {'metadata.version': 20}",
+        "disagree 20: broker-2",
+    ]
 
 
 def test_a_missed_question_does_not_end_a_disagreement_but_silence_does():

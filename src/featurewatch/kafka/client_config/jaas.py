@@ -42,6 +42,25 @@ def jaas_entry(text: str, example: str) -> JaasEntry | None:
     return JaasEntry(entry[1], options)
 
 
+def mechanism_entry(
+    properties: Mapping[str, str], mechanism: str, module: str, example: str
+) -> JaasEntry:
+    """The entry of a mechanism that has one login module; without an entry, that module alone.
+
+    Raises `SecurityError`, which shows the ``example``, if it is not one entry of this module.
+    """
+    entry = jaas_entry(properties.get(JAAS_KEY, ""), example)
+    if entry is None:
+        return JaasEntry(module, {})
+    if entry.module != module:
+        raise SecurityError(
+            f"{JAAS_KEY}: the module {entry.module} is not supported with {mechanism}: use "
+            f"{module}",
+            JAAS_KEY,
+        )
+    return entry
+
+
 def jaas_text(module: str, options: Mapping[str, str]) -> str:
     """The entry with a module and options."""
     parts = "".join(f" {name}={_quoted(value)}" for name, value in options.items())

@@ -1,5 +1,6 @@
 """Nodes that differ from the log: in their levels, their epoch or their own ranges."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -7,13 +8,18 @@ from typing import Final
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import release_of_capabilities
-from featurewatch.streams.types import NodeId, NodeKey, Role
+from featurewatch.streams.events import FeatureView
+from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.nodes import Node
 from featurewatch.tables.image.provenance import AnswerProvenance, LogProvenance
 
 _GRACE_MS: Final = 30_000
 """The time a node may take until its responses show a change in the log."""
+
+MAX_FEATURES_NAMED: Final = 10
+"""Features whose levels are named for a node. Kafka 4.4 has fewer; twenty thousand nodes that
+disagree on a hundred would make two million sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +50,38 @@ def divergences(image: ClusterImage, now_ms: int) -> tuple[NodeDivergence, ...]:
 
 
 def _level_divergences(image: ClusterImage) -> Iterator[NodeDivergence]:
-    for feature, views in sorted(image.answers.disagreements.items()):
-        level = image.features.levels.get(feature, 0)
-        for view in views if len(views) > 1 else ():
-            for name in view.nodes if view.level != level else ():
-                role, _, node_id = name.rpartition("-")
-                what = f"sees {feature} at {level_name(feature, view.level)}"
-                yield NodeDivergence(Role(role), NodeId(int(node_id)), what)
+    disagreements = disagreeing_views(image)
+    for feature, views in disagreements[:MAX_FEATURES_NAMED]:
+        for view in _differing(image, feature, views):
+            what = f"sees {feature} at {level_name(feature, view.level)}"
+            for name in view.nodes:
+                yield _divergence(name, what)
+    others: Counter[str] = Counter()
+    for feature, views in disagreements[MAX_FEATURES_NAMED:]:
+        for view in _differing(image, feature, views):
+            others.update(view.nodes)
+    for name, count in others.items():
+        yield _divergence(name, f"sees other levels of {count} more features")
+
+
+def disagreeing_views(
+    image: ClusterImage,
+) -> list[tuple[FeatureName, tuple[FeatureView, ...]]]:
+    """The features of which nodes report different levels, sorted, with each level's nodes."""
+    disagreements = image.answers.disagreements.items()
+    return sorted((feature, views) for feature, views in disagreements if len(views) > 1)
+
+
+def _differing(
+    image: ClusterImage, feature: FeatureName, views: tuple[FeatureView, ...]
+) -> Iterator[FeatureView]:
+    level = image.features.levels.get(feature, 0)
+    return (view for view in views if view.level != level)
+
+
+def _divergence(name: str, difference: str) -> NodeDivergence:
+    role, _, node_id = name.rpartition("-")
+    return NodeDivergence(Role(role), NodeId(int(node_id)), difference)
 
 
 def _answer_divergences(image: ClusterImage, now_ms: int) -> Iterator[NodeDivergence]:

@@ -288,7 +288,8 @@ def _features(
 ) -> tuple[FeatureReadiness, ...]:
     image, target = context.image, context.target
     verdicts_by_feature: dict[FeatureName, set[Verdict]] = {}
-    for levels in {blocker.levels for blocker in blockers}:
+    # By identity: the nodes of a class share theirs, and each may have a hundred.
+    for levels in {id(blocker.levels): blocker.levels for blocker in blockers}.values():
         for incompatibility in levels:
             verdicts_by_feature.setdefault(incompatibility.feature, set()).add(
                 incompatibility.verdict

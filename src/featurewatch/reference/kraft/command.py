@@ -9,7 +9,6 @@ OFFSET`` or ``not leader``. It ends with 0 at Ctrl-C or SIGTERM, after it has re
 
 import argparse
 import asyncio
-import logging
 import signal
 import sys
 import threading
@@ -22,7 +21,7 @@ from random import Random
 from typing import Final
 
 from featurewatch.kafka.address import Address
-from featurewatch.reference.kraft.arguments import NOTICE, voter_argument
+from featurewatch.reference.kraft.arguments import begin, first_voter_argument, voter_argument
 from featurewatch.reference.kraft.controller_node import ControllerNode
 from featurewatch.reference.kraft.controller_options import (
     OptionError,
@@ -58,11 +57,7 @@ _NOOP: Final = bytes([1, 20, 0, 0])
 def main(arguments: Sequence[str]) -> int:
     """Runs until a signal arrives or the replica must end; returns the exit code."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
-    sys.stderr.write(f"{NOTICE}\n")
-    sys.stderr.flush()
+    begin()
     try:
         return asyncio.run(_run(options))
     except OptionError as error:
@@ -79,9 +74,12 @@ async def _run(options: argparse.Namespace) -> int:
     if node is None:
         sys.stderr.write(f"node {options.node_id} is not one of the voters: correct --voters\n")
         return WRONG_USAGE
-    is_dynamic = bool(options.standalone or options.bootstrap)
+    is_dynamic = bool(options.standalone or options.initial_controllers or options.bootstrap)
     if is_dynamic and len(voters.nodes) > 1:
-        raise OptionError("--standalone and --bootstrap take this node alone as one of --voters")
+        raise OptionError(
+            "--standalone, --initial-controllers and --bootstrap take this node alone as one of "
+            "--voters"
+        )
     controller = None
     if options.controller is not None:
         if options.orders:
@@ -128,12 +126,22 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def _format(root: Path, options: argparse.Namespace, node: VoterNode) -> None:
-    """Formats a directory; with ``--standalone`` for a quorum that begins with this voter."""
-    identity = Identity(options.cluster_id, options.node_id, uuid.uuid4())
-    voters = None
+    """Formats a directory; for a quorum with voters in the log also with those it begins with."""
+    directory_id = uuid.uuid4()
+    first: VoterSet | None = None
     if options.standalone:
-        own = replace(node, key=ReplicaKey(options.node_id, identity.directory_id))
-        voters = snapshot_bytes((), 0, int(time.time() * 1000), VoterSet.of([own]))
+        first = VoterSet.of([replace(node, key=ReplicaKey(options.node_id, directory_id))])
+    elif options.initial_controllers:
+        first = VoterSet.of(options.initial_controllers)
+        own = first.get(options.node_id)
+        if own is None or own.key.directory is None:
+            raise OptionError(
+                f"node {options.node_id} is not one of --initial-controllers: add it, or give "
+                "--bootstrap instead"
+            )
+        directory_id = own.key.directory
+    identity = Identity(options.cluster_id, options.node_id, directory_id)
+    voters = None if first is None else snapshot_bytes((), 0, int(time.time() * 1000), first)
     format_directory(root, identity, voters)
 
 
@@ -203,6 +211,13 @@ def _parser() -> argparse.ArgumentParser:
         "--standalone",
         action="store_true",
         help="begin a quorum with voters in the log (kraft.version 1) and this voter alone",
+    )
+    joining.add_argument(
+        "--initial-controllers",
+        type=first_voter_argument,
+        nargs="+",
+        metavar="ID@HOST:PORT:DIRECTORY_ID",
+        help="begin a quorum with voters in the log and these voters, as kafka-storage format",
     )
     joining.add_argument(
         "--bootstrap",

@@ -51,6 +51,7 @@ from featurewatch.reference.kraft.machines.voter import VoterSettings
 from featurewatch.reference.kraft.node import RaftNode
 from featurewatch.reference.kraft.storage import Storage
 from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
+from featurewatch.streams.types import KRAFT_VERSION
 
 MAX_WAITING: Final = 10_000
 """More requests than this do not wait at once; they are answered with REQUEST_TIMED_OUT."""
@@ -112,8 +113,16 @@ class ControllerNode:
     # -- what the listener asks for ----------------------------------------------------------------
 
     def features(self) -> FeaturesResponse:
-        """The ranges that this controller supports, and the levels that are committed."""
-        return self._features
+        """The ranges that this controller supports, and the levels that are committed.
+
+        kraft.version is the newest in the log; 0 is left out (``ControllerServer``,
+        ``FinalizedFeatures.setFinalizedLevel``).
+        """
+        level = self.raft.voter.log.kraft_version
+        if level == 0:
+            return self._features
+        finalized = {**self._features.finalized, KRAFT_VERSION: level}
+        return replace(self._features, finalized=finalized)
 
     async def answer(self, request: ControllerRequest, version: int) -> ControllerResponse:
         """Answers a request, as soon as what follows from it is committed."""

@@ -37,6 +37,7 @@ from featurewatch.reference.kraft.machines.requests import RaftAnswer, RaftReque
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.reference.kraft.machines.voter import Voter, VoterSettings
 from featurewatch.reference.kraft.storage import Storage
+from featurewatch.reference.kraft.task_set import TaskSet
 from featurewatch.reference.kraft.wire.peers import Peers
 from featurewatch.reference.kraft.wire.server import MetadataApi, RaftServer
 from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
@@ -92,7 +93,7 @@ class RaftNode:
         self._request_id = 0
         self._waiting: dict[int, asyncio.Future[RaftAnswer]] = {}
         self._proposed: dict[int, asyncio.Future[int]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet("the replica", self.halt)
         self.halted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The reason for which the process must end."""
 
@@ -116,9 +117,7 @@ class RaftNode:
         if self.voter.state is State.LEADER:
             self.receive(Resign())
             await self._until_resigned()
-        for task in [*self._tasks]:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         await self._server.close()
         await self.peers.close()
         self._storage.close()
@@ -176,15 +175,7 @@ class RaftNode:
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
         """Runs a task until it ends or the node is closed; if it fails, the node is halted."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._on_done)
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a task of the replica failed", exc_info=error)
-            self.halt(f"a task failed: {error}")
+        self._tasks.spawn(work)
 
     # -- effects -----------------------------------------------------------------------------------
 

@@ -5,12 +5,14 @@ The controller itself is in the package ``reference``; this module only builds c
 
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.server_properties import Addresses
 from featurewatch.stack.kafka.specs import NodeSpec
+from featurewatch.stack.process.ports import LOOPBACK
 
 
 class ReferenceController(KafkaNode):
@@ -37,6 +39,7 @@ class ReferenceController(KafkaNode):
         )
         self._level = level
         self._cluster_id: str | None = None
+        self._first_voters: Sequence[str] = ()
 
     @property
     def formatted(self) -> bool:
@@ -49,8 +52,13 @@ class ReferenceController(KafkaNode):
         return self._cluster_id or super().cluster_id
 
     def format(self, cluster_id: str, arguments: Sequence[str]) -> None:
-        """Remembers the cluster that the process formats its directory for."""
-        del arguments  # of Kafka's storage tool
+        """Remembers the cluster that the process formats its directory for, and its first voters.
+
+        Other ``arguments`` of Kafka's storage tool have no effect.
+        """
+        for name, value in pairwise(arguments):
+            if name == "--initial-controllers":
+                self._first_voters = value.split(",")
         self._cluster_id = cluster_id
         self.data.mkdir(parents=True, exist_ok=True)
 
@@ -59,7 +67,6 @@ class ReferenceController(KafkaNode):
 
     def _command(self) -> list[str]:
         config = self._write_properties()
-        voters = self._properties["controller.quorum.voters"].split(",")
         level = () if self._level is None else ("--level", self._level)
         return [
             *(sys.executable, "-m", "featurewatch.reference.kraft"),
@@ -67,8 +74,20 @@ class ReferenceController(KafkaNode):
             # As one argument: the id of a cluster may begin with a dash.
             f"--cluster-id={self.cluster_id}",
             *("--directory", str(self.data)),
-            *("--voters", *voters),
+            *self._quorum_options(),
             *("--controller", self.release),
             *("--config", str(config)),
             *level,
         ]
+
+    def _quorum_options(self) -> list[str]:
+        """The configured voters; or where it finds those in the log, and with whom this begins."""
+        if voters := self._properties.get("controller.quorum.voters"):
+            return ["--voters", *voters.split(",")]
+        own = f"{LOOPBACK}:{self.addresses.controller}"
+        options = ["--voters", f"{self.id}@{own}"]
+        if self._first_voters:
+            return [*options, "--initial-controllers", *self._first_voters]
+        servers = self._properties["controller.quorum.bootstrap.servers"].split(",")
+        others = [server for server in servers if server != own]
+        return [*options, "--bootstrap", *(others or servers)]

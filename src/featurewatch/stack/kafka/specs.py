@@ -88,8 +88,8 @@ class ClusterSpec:
         references = [node for node in self.nodes if node.is_reference]
         if any(node.roles is not Roles.CONTROLLER for node in references):
             raise StackError("a reference of KRaft is a controller alone; brokers are Kafka's")
-        if references and (self.dynamic_voters or self.migrating):
-            raise StackError("controllers of the reference have static voters and no migration")
+        if references and self.migrating:
+            raise StackError("controllers of the reference have no migration")
         if self.dynamic_voters and oldest < (3, 9, 0):
             raise StackError("dynamic voters (KIP-853) need Kafka 3.9 or newer on every node")
         controllers = {node.id for node in self.nodes if node.roles.is_controller}

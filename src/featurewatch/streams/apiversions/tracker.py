@@ -8,6 +8,7 @@ publishes everything once.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import orjson
 
@@ -26,6 +27,10 @@ TrackerEvent = NodeAnswer | NodeSilent | Disagreement | DeadLetter
 
 Views = tuple[FeatureView, ...]
 
+HOLD_MS: Final = 4_000
+"""How long a node must have reported a level, without a break, before it counts as its view: a
+change takes seconds to reach every node, and so does the start of a node."""
+
 UNLISTED_BEFORE_GONE = 2
 """One listing may come from a broker that has itself just lost the controller."""
 
@@ -39,17 +44,45 @@ class _Node:
     silent: bool = False
     unlisted: int = 0
     levels: Mapping[FeatureName, FeatureLevel] | None = None
-    """The finalized levels of this round; None: no response, or one that does not count."""
-    levels_before: Mapping[FeatureName, FeatureLevel] | None = None
+    """The finalized levels of the last round; None: no response, or one that does not count."""
+    levels_since_ms: int = 0
+    """Since when it has reported levels in each round."""
+    changed_ms: Mapping[FeatureName, int] = field(default_factory=dict)
+    """When levels changed that changed since then, and not long ago."""
     invalid_reasons: frozenset[str] = field(default_factory=frozenset)
+
+    def set_levels(
+        self, levels: Mapping[FeatureName, FeatureLevel] | None, now_ms: int, hold_ms: int
+    ) -> None:
+        """Takes the levels of a round."""
+        if self.levels is None or levels is None:
+            self.levels_since_ms, self.changed_ms = now_ms, {}
+        elif self.changed_ms or levels != self.levels:
+            none = FeatureLevel(0)
+            changed = {
+                name: now_ms
+                for name in levels.keys() | self.levels.keys()
+                if levels.get(name, none) != self.levels.get(name, none)
+            }
+            recent = {n: ms for n, ms in self.changed_ms.items() if now_ms - ms < hold_ms}
+            self.changed_ms = recent | changed
+        self.levels = levels
+
+    def held_ms(self, name: FeatureName, now_ms: int) -> int:
+        """How long it has reported the level of a feature, at least."""
+        return now_ms - max(self.levels_since_ms, self.changed_ms.get(name, self.levels_since_ms))
 
 
 class NodeTracker:
-    """The nodes of one cluster; one without ``misses`` responses in a row is silent."""
+    """The nodes of one cluster; one without ``misses`` responses in a row is silent.
 
-    def __init__(self, cluster: ClusterId, misses: int = 3) -> None:
+    A level that a node reported for less than ``hold_ms`` does not count as its view.
+    """
+
+    def __init__(self, cluster: ClusterId, misses: int = 3, hold_ms: int = HOLD_MS) -> None:
         self.cluster = cluster
         self._misses = misses
+        self._hold_ms = hold_ms
         self._nodes: dict[NodeKey, _Node] = {}
         self._views: dict[FeatureName, Views] = {}
 
@@ -117,7 +150,8 @@ class NodeTracker:
         if node is None:
             return []
         node.misses, node.silent = 0, False
-        node.levels = features.finalized if features.epoch >= 0 else None
+        levels = features.finalized if features.epoch >= 0 else None
+        node.set_levels(levels, now_ms, self._hold_ms)
         if node.features is not None and node.features.same_features(features):
             return []
         node.features = features
@@ -143,7 +177,7 @@ class NodeTracker:
         if node is None:
             return []
         node.misses += 1
-        node.levels = None
+        node.set_levels(None, now_ms, self._hold_ms)
         if node.misses < self._misses or node.silent:
             return []
         node.silent, node.features = True, None
@@ -152,19 +186,23 @@ class NodeTracker:
     def end_round(self, now_ms: int) -> list[TrackerEvent]:
         """The round is over: publish on which features nodes disagree, where that changed.
 
-        Only levels that a node had in this round and in the one before count: a node that is behind
-        by the time that a change needs to propagate does not disagree. Epochs are not
-        compared; brokers and controllers count them differently.
+        Only levels that a node has reported for the time of the hold count: a node that is behind
+        by the time that a change needs to propagate does not disagree, and neither does one that
+        has just started again. Epochs are not compared; brokers and controllers count them
+        differently.
         """
-        views = self._stable_views()
+        views = self._stable_views(now_ms)
         events: list[TrackerEvent] = []
-        # A node that missed one request still has its levels: it is not gone yet.
-        wavering = {
-            str(key) for key, node in self._nodes.items() if node.misses and not node.silent
+        unsettled = {
+            str(key): node
+            for key, node in self._nodes.items()
+            if node.levels is None
+            or node.changed_ms
+            or now_ms - node.levels_since_ms < self._hold_ms
         }
         for feature in sorted(views.keys() | self._views.keys()):
             current, before = views.get(feature, ()), self._views.get(feature, ())
-            if len(before) > 1 and any(wavering.intersection(view.nodes) for view in before):
+            if len(before) > 1 and self._may_still_hold(feature, before, unsettled, now_ms):
                 continue
             if current != before and (len(current) > 1 or len(before) > 1):
                 events.append(Disagreement(self.cluster, feature, current, now_ms))
@@ -172,26 +210,47 @@ class NodeTracker:
         self._views = {
             feature: views for feature, views in self._views.items() if len(views) > 1 or _on(views)
         }
-        for node in self._nodes.values():
-            if not node.misses or node.silent:
-                node.levels_before = node.levels
-            node.levels = None
         return events
 
-    def _stable_views(self) -> dict[FeatureName, Views]:
+    def _may_still_hold(
+        self,
+        feature: FeatureName,
+        views: Views,
+        unsettled: Mapping[str, _Node],
+        now_ms: int,
+    ) -> bool:
+        """Whether a node of these views missed a request, or reports the same level since then.
+
+        It is not gone yet: it may well have the level that it had. The ``unsettled`` nodes are
+        those that may have missed one.
+        """
+        for view in views:
+            for node in map(unsettled.__getitem__, unsettled.keys() & view.nodes):
+                if node.levels is None:
+                    if node.misses and not node.silent:
+                        return True
+                elif (
+                    node.levels.get(feature, FeatureLevel(0)) == view.level
+                    and node.held_ms(feature, now_ms) < self._hold_ms
+                ):
+                    return True
+        return False
+
+    def _stable_views(self, now_ms: int) -> dict[FeatureName, Views]:
         stable = {
-            key: (node.levels_before, node.levels)
+            key: (node.changed_ms, node.levels)
             for key, node in self._nodes.items()
-            if node.levels is not None and node.levels_before is not None
+            if node.levels is not None and now_ms - node.levels_since_ms >= self._hold_ms
         }
+        held_since_ms = now_ms - self._hold_ms
         names = self._views.keys() | {name for _, levels in stable.values() for name in levels}
         views: dict[FeatureName, Views] = {}
         for name in names:
             by_level: defaultdict[FeatureLevel, list[NodeKey]] = defaultdict(list)
-            for key, (before, current) in stable.items():
-                level = current.get(name, FeatureLevel(0))
-                if before.get(name, FeatureLevel(0)) == level:
-                    by_level[level].append(key)
+            for key, (changed_ms, levels) in stable.items():
+                # Most nodes have changed nothing lately.
+                if not changed_ms or changed_ms.get(name, held_since_ms) <= held_since_ms:
+                    by_level[levels.get(name, FeatureLevel(0))].append(key)
             views[name] = tuple(
                 FeatureView(level, tuple(str(key) for key in sorted(by_level[level])))
                 for level in sorted(by_level)

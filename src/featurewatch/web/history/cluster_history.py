@@ -7,6 +7,7 @@ then is bounded too: a cluster of 40 nodes that fills both counts takes 140 kB.
 
 import zlib
 from collections import OrderedDict
+from collections.abc import Container
 from typing import Final, NamedTuple
 
 from featurewatch.streams.codec.outputs import decode_operation, decode_snapshot
@@ -26,6 +27,10 @@ MAX_BYTES: Final = 1 << 20
 MAX_CONTENT_BYTES: Final = 16 << 20
 """Of the same before they are compressed. A hostile cluster has 2 MB a revision, and a tenth of a
 percent of that is left if all of it is alike."""
+
+RETIRED_MS: Final = 60_000
+"""A cluster that has had no state for this long, in milliseconds, was retired: its history stays on
+its topics, and the topics of a new cluster are not read in step."""
 
 _KINDS: Final = {EPOCHS.short_name: "revisions", OPERATIONS.short_name: "operations"}
 _LIMITS: Final = {"revisions": MAX_REVISIONS, "operations": MAX_OPERATIONS}
@@ -89,6 +94,7 @@ class ClusterHistory:
         self._index = index
         self._clusters: _Clusters = {}
         self._reading: _Clusters | None = None
+        self._stateless_since_ms: dict[str, int] = {}
 
     def apply(self, topic: str, value: bytes | None) -> None:
         """Folds one message of the topic with this short name.
@@ -130,7 +136,25 @@ class ClusterHistory:
         """Drops a cluster that was retired."""
         for kind in _LIMITS:
             self._clusters.pop((kind, cluster), None)
+            if self._reading is not None:
+                self._reading.pop((kind, cluster), None)
             self._index.forget(DocumentKey(kind, cluster))
+
+    def remove_retired(self, with_state: Container[str] | None, now_ms: int) -> None:
+        """Drops clusters that have had no state for `RETIRED_MS`; call once a second.
+
+        None: it is not known now which have one, and what is known counts again from then on.
+        """
+        if with_state is None:
+            self._stateless_since_ms = {}
+            return
+        since = self._stateless_since_ms
+        stateless = {cluster for _, cluster in self._clusters if cluster not in with_state}
+        self._stateless_since_ms = {name: since.get(name, now_ms) for name in stateless}
+        for cluster, since_ms in [*self._stateless_since_ms.items()]:
+            if now_ms - since_ms >= RETIRED_MS:
+                del self._stateless_since_ms[cluster]
+                self.remove(cluster)
 
     def revisions(self, cluster: str) -> list[Snapshot]:
         """The states of a cluster at its newest revisions, newest first."""

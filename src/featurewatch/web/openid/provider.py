@@ -19,6 +19,7 @@ import orjson
 from featurewatch.common.http.openid import OpenIdConfig, SignIn, is_safe_url
 from featurewatch.common.text import error_line, quoted
 from featurewatch.web.openid.errors import SignInError, UnknownKeyError
+from featurewatch.web.openid.held_answer import HeldAnswer
 from featurewatch.web.openid.id_token import may_read, signing_keys, verified_claims
 
 MAX_ANSWER_BYTES: Final = 256 * 1024
@@ -46,13 +47,9 @@ class Provider:
         self, config: OpenIdConfig, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self.config = config
-        self._monotonic = monotonic
-        self._lock = asyncio.Lock()
         self._exchanges = asyncio.Semaphore(_MAX_EXCHANGES)
-        self._metadata: Metadata | None = None
-        self._metadata_s = float("-inf")
-        self._keys: dict[str, Any] = {}
-        self._keys_s = float("-inf")
+        self._metadata: HeldAnswer[Metadata] = HeldAnswer(monotonic)
+        self._keys: HeldAnswer[dict[str, Any]] = HeldAnswer(monotonic)
 
     async def authorization_url(self, sign_in: SignIn, challenge: str) -> str:
         """Where a browser is sent; ``challenge`` is that of PKCE (RFC 7636, S256).
@@ -113,12 +110,7 @@ class Provider:
         return token
 
     async def _discovered(self) -> Metadata:
-        async with self._lock:
-            now_s = self._monotonic()
-            if self._metadata is None or now_s >= self._metadata_s + _METADATA_S:
-                self._metadata = await self._read_metadata()
-                self._metadata_s = now_s
-            return self._metadata
+        return await self._metadata.get(self._read_metadata, _METADATA_S)
 
     async def _read_metadata(self) -> Metadata:
         url = f"{self.config.issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -135,12 +127,10 @@ class Provider:
     async def _signing_keys(
         self, metadata: Metadata, max_age_s: float = _METADATA_S
     ) -> dict[str, Any]:
-        async with self._lock:
-            now_s = self._monotonic()
-            if now_s >= self._keys_s + max_age_s:
-                self._keys = signing_keys(await self._answer("GET", metadata.jwks_uri))
-                self._keys_s = now_s
-            return self._keys
+        async def read() -> dict[str, Any]:
+            return signing_keys(await self._answer("GET", metadata.jwks_uri))
+
+        return await self._keys.get(read, max_age_s)
 
     async def _answer(
         self, method: str, url: str, headers: Mapping[str, str] = _NO_HEADERS, **content: Any

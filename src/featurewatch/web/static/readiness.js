@@ -16,8 +16,8 @@ function groups(blockers) {
   return [...found.values()];
 }
 
-function Blockers({ blockers }) {
-  return html`<${Table} caption=${`${blockers.length} in the way`} columns=${['nodes', 'runs', 'condition', 'does not support', 'what to do']} empty="nothing is in the way">
+function Blockers({ blockers, count }) {
+  return html`<${Table} caption=${`${count} in the way`} columns=${['nodes', 'runs', 'condition', 'does not support', 'what to do']} empty="nothing is in the way">
     ${groups(blockers).map((group) => html`<tr key=${group.key}>
       <th scope="row">${group.role}${group.ids.length === 1 ? '' : 's'} <${Ids} ids=${group.ids} /></th>
       <td>${group.software || html`<${Word} word="unknown" />`}</td>
@@ -71,7 +71,7 @@ export function Readiness({ store }) {
     ${report.reasons.filter((text) => !repeats(text, report.controller_response)).map((text) => html`<p>${text}</p>`)}
     ${report.learned.map((note) => html`<p>${note}</p>`)}
     <${Controller} response=${report.controller_response} />
-    <${Blockers} blockers=${report.blockers} />
+    <${Blockers} blockers=${report.blockers} count=${report.blocker_count} />
     <${Levels} features=${report.features} names=${levels.names} />
     ${report.downgrade_path && html`<p><b>The way back:</b> ${report.downgrade_path.reason}</p>`}
     ${consequences.length > 0 && html`<details><summary>What it changes (${consequences.length})</summary><ul>

@@ -1,4 +1,4 @@
-"""The resources that are computed on request, in a thread, one at a time."""
+"""The resources that are computed on request, in a thread, one at a time of each cluster."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from featurewatch.controller.kraft.releases import releases
 from featurewatch.monitor.rows import StateRowError
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.web.cluster_locks import ClusterLocks
 from featurewatch.web.model import FleetModel
 from featurewatch.web.parameters import check_names, choice, page
 from featurewatch.web.problems import ProblemError, not_read, wrong_parameter
@@ -41,14 +42,21 @@ _MAX_HELD: Final = 4
 
 
 class ComputedViews:
-    """The handlers. ``now_ms`` is the wall clock."""
+    """The handlers. ``now_ms`` is the wall clock, ``locks`` keep two from computing the same."""
 
-    def __init__(self, model: FleetModel, rows: WorkerRows, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        model: FleetModel,
+        rows: WorkerRows,
+        now_ms: Callable[[], int],
+        locks: ClusterLocks,
+    ) -> None:
         self._model = model
         self._rows = rows
         self._now_ms = now_ms
         self._fleet = FleetReadiness(rows)
-        self._computing = asyncio.Lock()
+        self._locks = locks
+        self._assessing_fleet = asyncio.Lock()
         self._views: dict[ClusterId, tuple[tuple[int, int], int, list[dict[str, Any]]]] = {}
 
     async def list_readiness(self, request: web.Request) -> web.Response:
@@ -60,14 +68,9 @@ class ComputedViews:
         verdict, text = choice(query, "verdict", VERDICTS), query.get("q", "").lower()
         require_rows(self._rows)
         clusters = {row["cluster"]: row["digest"] for row in self._model.summaries()}
-        now_ms = self._now_ms()
-        async with self._computing:
+        async with self._assessing_fleet:
             left = await asyncio.to_thread(
-                self._fleet.assess,
-                clusters,
-                target,
-                now_ms,
-                lambda: self._now_ms() - now_ms > _BUDGET_MS,
+                self._fleet.assess, clusters, target, self._now_ms, _BUDGET_MS
             )
         if left:
             raise not_read(f"{len(clusters) - left} of {len(clusters)} clusters are assessed.")
@@ -85,7 +88,7 @@ class ComputedViews:
         """The levels as each node of a cluster reports them, nodes that differ first."""
         check_names(request.query, ("limit", "cursor"))
         cluster = cluster_of_request(request, self._model)
-        async with self._computing:
+        async with self._locks.of(cluster):
             epoch, rows = await self._node_views(cluster)
         found = page(rows, view_order, request.query, f"views of {cluster}")
         more = {
@@ -115,7 +118,7 @@ class ComputedViews:
         release = release_of_query(request.query, "release")
         try:
             steps = parse_steps(request.query.getall("step", []))
-            async with self._computing:
+            async with self._locks.of(cluster):
                 image = await asyncio.to_thread(self._image, cluster)
                 document: dict[str, Any] = await asyncio.to_thread(
                     rehearse_steps, image, steps, release

@@ -2,7 +2,8 @@
 
 A verdict follows from the workers' rows and from the time. It is assessed again when the state of
 the cluster has changed, or after `MAX_AGE_MS`; a fleet of a thousand clusters takes seconds, so the
-work is done in parts.
+work is done in parts. A verdict that took long is held for longer: a large cluster that changes all
+the time takes at most one part in `HELD_TIMES` of the time, and the others come first.
 """
 
 from collections import Counter
@@ -16,6 +17,9 @@ from featurewatch.streams.types import ClusterId
 from featurewatch.web.worker_rows import WorkerRows
 
 MAX_AGE_MS: Final = 60_000
+HELD_TIMES: Final = 20
+"""A verdict is held for this many times as long as it took, also after a change."""
+
 VERDICTS: Final = ("no", "unknown", "yes", "finalized")
 """Obstacles first; ``finalized`` clusters have the levels already."""
 
@@ -25,6 +29,7 @@ _MAX_TARGETS: Final = 8
 
 class _Assessed(NamedTuple):
     at_ms: int
+    took_ms: int
     digest: str
     row: Mapping[str, Any]
 
@@ -40,26 +45,37 @@ class FleetReadiness:
         self,
         clusters: Mapping[str, str],
         target: Release,
-        now_ms: int,
-        is_over: Callable[[], bool],
+        now_ms: Callable[[], int],
+        budget_ms: int,
     ) -> int:
-        """Assesses the clusters, given with the digests of their states, until ``is_over``.
+        """Assesses the clusters, given with the digests of their states, for at most ``budget_ms``.
 
-        Returns how many are left: call again.
+        ``now_ms`` is the wall clock. Begins with those that took least. Returns how many are left:
+        call again.
         """
         assessed = self._assessed(target)
         for cluster in assessed.keys() - clusters.keys():
             del assessed[cluster]
+        began_ms = now_ms()
         left = [
             cluster
             for cluster, digest in clusters.items()
-            if not _is_current(assessed.get(cluster), digest, now_ms)
+            if not _is_current(assessed.get(cluster), digest, began_ms)
         ]
+        # The quick ones first, then the oldest.
+        left.sort(
+            key=lambda cluster: (
+                (assessed[cluster].took_ms, assessed[cluster].at_ms)
+                if cluster in assessed
+                else (0, -1)
+            )
+        )
         for index, cluster in enumerate(left):
-            if is_over():
+            at_ms = now_ms()
+            if at_ms - began_ms > budget_ms:
                 return len(left) - index
-            row = self._assess(cluster, target, now_ms)
-            assessed[cluster] = _Assessed(now_ms, clusters[cluster], row)
+            row = self._assess(cluster, target, at_ms)
+            assessed[cluster] = _Assessed(at_ms, now_ms() - at_ms, clusters[cluster], row)
         return 0
 
     def documents(self, target: Release) -> list[Mapping[str, Any]]:
@@ -98,11 +114,12 @@ def by_verdict(document: Mapping[str, Any]) -> tuple[int, int, str]:
 
 
 def _is_current(assessed: _Assessed | None, digest: str, now_ms: int) -> bool:
-    return (
-        assessed is not None
-        and assessed.digest == digest
-        and 0 <= now_ms - assessed.at_ms <= MAX_AGE_MS
-    )
+    if assessed is None:
+        return False
+    age_ms = now_ms - assessed.at_ms
+    if 0 <= age_ms < HELD_TIMES * assessed.took_ms:
+        return True
+    return assessed.digest == digest and 0 <= age_ms <= MAX_AGE_MS
 
 
 def _unknown(cluster: str, target: Release, reason: str) -> Mapping[str, Any]:

@@ -5,7 +5,12 @@ from typing import Any
 
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import software_name
-from featurewatch.monitor.readiness.divergence import divergences, has_applied_levels
+from featurewatch.monitor.readiness.divergence import (
+    MAX_FEATURES_NAMED,
+    disagreeing_views,
+    divergences,
+    has_applied_levels,
+)
 from featurewatch.streams.types import NodeKey
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.provenance import AnswerProvenance
@@ -15,8 +20,8 @@ def node_views(image: ClusterImage, now_ms: int) -> list[dict[str, Any]]:
     """A row for each node, those that differ first.
 
     ``is_current`` is yes, no or unknown: whether the node has applied the newest levels.
-    ``levels`` are those that differ between nodes, as the node reports them. ``epoch`` is that of
-    its ApiVersions response, or -1.
+    ``levels`` are those that differ between nodes, as the node reports them, of the first
+    `MAX_FEATURES_NAMED` such features. ``epoch`` is that of its ApiVersions response, or -1.
     """
     differing: dict[NodeKey, list[str]] = {}
     for divergence in divergences(image, now_ms):
@@ -72,7 +77,8 @@ def _levels_by_node(image: ClusterImage) -> dict[str, dict[str, str]]:
 
 
 def _disagreeing_levels(image: ClusterImage) -> Iterator[tuple[str, str, str]]:
-    for feature, views in image.answers.disagreements.items():
-        for view in views if len(views) > 1 else ():
+    for feature, views in disagreeing_views(image)[:MAX_FEATURES_NAMED]:
+        for view in views:
+            name = level_name(feature, view.level)
             for node in view.nodes:
-                yield node, feature, level_name(feature, view.level)
+                yield node, feature, name

@@ -69,7 +69,10 @@ def schemas() -> dict[str, Any]:
             releases={"type": "array", "items": TEXT},
             names={"type": "object", "additionalProperties": {"type": "array", "items": TEXT}},
         ),
-        "Readiness": {"type": "object", "required": ["cluster", "verdict", "blockers"]},
+        "Readiness": {
+            "type": "object",
+            "required": ["cluster", "verdict", "blockers", "blocker_count"],
+        },
         "TargetReadiness": object_of(
             **dict.fromkeys(("cluster", "target", "state"), TEXT),
             verdict={"enum": [*VERDICTS]},

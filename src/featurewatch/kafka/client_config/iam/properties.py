@@ -18,7 +18,7 @@ from featurewatch.kafka.client_config.iam.settings import (
     IamSettings,
     RoleKeys,
 )
-from featurewatch.kafka.client_config.jaas import JAAS_KEY, jaas_entry
+from featurewatch.kafka.client_config.jaas import JAAS_KEY, mechanism_entry
 
 _TEXTS: Final = (
     "awsProfileName",
@@ -52,15 +52,9 @@ def iam_login(properties: Mapping[str, str]) -> IamLogin:
     Raises:
         SecurityError: An option is not supported or not valid, or the extra is not installed.
     """
-    entry = jaas_entry(properties.get(JAAS_KEY, ""), f"{IAM_MODULE} required;")
-    if entry is not None and entry.module != IAM_MODULE:
-        raise SecurityError(
-            f"{JAAS_KEY}: the module {entry.module.rpartition('.')[2]} is not supported with "
-            f"{MECHANISM}: use {IAM_MODULE}",
-            JAAS_KEY,
-        )
+    entry = mechanism_entry(properties, MECHANISM, IAM_MODULE, f"{IAM_MODULE} required;")
     _check_handler(properties, "sasl.login.callback.handler.class")
-    return IamLogin(iam_settings({} if entry is None else entry.options, MECHANISM))
+    return IamLogin(iam_settings(entry.options, MECHANISM))
 
 
 def _check_handler(properties: Mapping[str, str], key: str) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from featurewatch.common.text import quoted
 from featurewatch.kafka.client_config.errors import SecurityError
-from featurewatch.kafka.client_config.jaas import JAAS_KEY, JaasEntry, jaas_entry
+from featurewatch.kafka.client_config.jaas import JAAS_KEY, mechanism_entry
 from featurewatch.kafka.client_config.kerberos.settings import (
     DEFAULT_KINIT,
     DEFAULT_RENEWAL,
@@ -59,7 +59,8 @@ def kerberos_login(
     Raises:
         SecurityError: Something is missing, or not supported.
     """
-    options = _entry(properties).options
+    options = mechanism_entry(properties, "GSSAPI", KERBEROS_MODULE, _EXAMPLE).options
+    _check_options(options)
     use_keytab = _is_true(options, "useKeyTab") or KEYTAB_KEY in properties
     use_cache = _is_true(options, "useTicketCache")
     _check_paired(options, use_keytab=use_keytab, use_cache=use_cache)
@@ -87,17 +88,8 @@ def kerberos_login(
     )
 
 
-def _entry(properties: Mapping[str, str]) -> JaasEntry:
-    entry = jaas_entry(properties.get(JAAS_KEY, ""), _EXAMPLE)
-    if entry is None:
-        return JaasEntry(KERBEROS_MODULE, {})
-    if entry.module != KERBEROS_MODULE:
-        raise SecurityError(
-            f"{JAAS_KEY}: the module {entry.module} is not supported with GSSAPI: use "
-            f"{KERBEROS_MODULE}",
-            JAAS_KEY,
-        )
-    for name, value in entry.options.items():
+def _check_options(options: Mapping[str, str]) -> None:
+    for name, value in options.items():
         if name in _USED or name in _WITHOUT_EFFECT:
             continue
         if name not in _FIXED:
@@ -110,7 +102,6 @@ def _entry(properties: Mapping[str, str]) -> JaasEntry:
             raise SecurityError(
                 f"{JAAS_KEY}: {name}={value:.20} is not supported: leave it out", JAAS_KEY
             )
-    return entry
 
 
 def _check_paired(options: Mapping[str, str], *, use_keytab: bool, use_cache: bool) -> None:

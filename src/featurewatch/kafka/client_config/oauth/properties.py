@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from featurewatch.common.text import quoted
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.client_config.iam.settings import IAM_OAUTH_HANDLER, MskToken
-from featurewatch.kafka.client_config.jaas import JAAS_KEY, JaasEntry, jaas_entry
+from featurewatch.kafka.client_config.jaas import JAAS_KEY, JaasEntry, mechanism_entry
 from featurewatch.kafka.client_config.oauth.assertion_properties import client_assertion
 from featurewatch.kafka.client_config.oauth.settings import (
     OauthLogin,
@@ -138,16 +138,7 @@ def _checked_entry(properties: Mapping[str, str]) -> JaasEntry:
 
 
 def _entry(properties: Mapping[str, str]) -> JaasEntry:
-    entry = jaas_entry(properties.get(JAAS_KEY, ""), _EXAMPLE)
-    if entry is None:
-        return JaasEntry(OAUTH_MODULE, {})
-    if entry.module != OAUTH_MODULE:
-        raise SecurityError(
-            f"{JAAS_KEY}: the module {entry.module.rpartition('.')[2]} is not supported with "
-            f"OAUTHBEARER: use {OAUTH_MODULE}",
-            JAAS_KEY,
-        )
-    return entry
+    return mechanism_entry(properties, "OAUTHBEARER", OAUTH_MODULE, _EXAMPLE)
 
 
 def _msk_token(properties: Mapping[str, str]) -> MskToken:

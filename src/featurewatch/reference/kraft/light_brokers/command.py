@@ -8,14 +8,13 @@ each change is a line on stdout, ``listening HOST:PORT``, ``running N of M``, ``
 
 import argparse
 import asyncio
-import logging
 import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
 from featurewatch.controller.kraft import UnknownReleaseError, release_of
-from featurewatch.reference.kraft.arguments import NOTICE, voter_argument
+from featurewatch.reference.kraft.arguments import begin, voter_argument
 from featurewatch.reference.kraft.light_brokers.host import LightBrokerHost, light_settings
 from featurewatch.reference.kraft.machines.broker.light_brokers import (
     BrokerBecame,
@@ -33,11 +32,7 @@ MAX_BROKERS: Final = 10_000
 def main(arguments: Sequence[str]) -> int:
     """Runs the command; returns the exit code."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
-    sys.stderr.write(f"{NOTICE}\n")
-    sys.stderr.flush()
+    begin()
     try:
         release = release_of(options.release).name
     except UnknownReleaseError as error:

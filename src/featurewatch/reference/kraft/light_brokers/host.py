@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
@@ -35,6 +35,7 @@ from featurewatch.reference.kraft.machines.metadata.state import Listener
 from featurewatch.reference.kraft.machines.protocol import AnswerReceived, Halt, Send, Tick
 from featurewatch.reference.kraft.machines.replicas import ReplicaKey, VoterSet, text_of
 from featurewatch.reference.kraft.machines.voter import VoterSettings
+from featurewatch.reference.kraft.task_set import TaskSet
 from featurewatch.reference.kraft.wire.peers import Peers
 from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from featurewatch.reference.zookeeper.wire.api_keys import Versions
@@ -74,7 +75,7 @@ class LightBrokerHost:
         self._fetcher, *self._peers = (
             Peers(name, REQUEST_TIMEOUT_S, is_kip_778=is_kip_778) for _ in range(CONNECTIONS + 1)
         )
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = TaskSet("the light brokers", self._halt)
         self.halted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The reason for which the process must end."""
 
@@ -102,7 +103,7 @@ class LightBrokerHost:
         await self._listener.start()
         listeners = (Listener("PLAINTEXT", *self.address),)
         self._receive(StartBrokers(tuple(replace(it, listeners=listeners) for it in self._brokers)))
-        self._spawn(self._tick())
+        self._tasks.spawn(self._tick())
 
     async def close(self) -> None:
         """Shuts the brokers down in a controlled way, within a limit, and ends everything."""
@@ -110,9 +111,7 @@ class LightBrokerHost:
         deadline = time.monotonic() + SHUTDOWN_S
         while self.machine.states and time.monotonic() < deadline and not self.halted.done():
             await asyncio.sleep(TICK_S)
-        for task in [*self._tasks]:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         await self._listener.close()
         for peers in (self._fetcher, *self._peers):
             await peers.close()
@@ -153,9 +152,9 @@ class LightBrokerHost:
     def _perform(self, effect: LightEffect) -> None:
         match effect:
             case Send():
-                self._spawn(self._send(effect))
+                self._tasks.spawn(self._send(effect))
             case ToController():
-                self._spawn(self._ask(effect))
+                self._tasks.spawn(self._ask(effect))
             case AskPeer(number, _):
                 self._receive(PeerVersions(number, None))  # brokers of others are not connected to
             case CloseClient(connection_id):
@@ -163,8 +162,7 @@ class LightBrokerHost:
             case WriteLog(line, is_warning):
                 _log.log(logging.WARNING if is_warning else logging.INFO, "%s", line)
             case Halt(reason):
-                if not self.halted.done():
-                    self.halted.set_result(reason)
+                self._halt(reason)
             case _:
                 pass
 
@@ -182,17 +180,9 @@ class LightBrokerHost:
         response = await peers.ask_controller(leader, send.request)
         self._receive(ControllerAnswered(send.number, response))
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._on_done)
-
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("a task of the light brokers failed", exc_info=error)
-            if not self.halted.done():
-                self.halted.set_result(f"a task failed: {error}")
+    def _halt(self, reason: str) -> None:
+        if not self.halted.done():
+            self.halted.set_result(reason)
 
 
 def light_settings(
