@@ -24,6 +24,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 import click
 from click.exceptions import Exit
 
+from featurewatch.cli.output.terminal import notes, print_error
 from featurewatch.common.text import closest
 
 __all__ = [
@@ -368,7 +369,10 @@ def run_command(
             given, prog_name=command.name, standalone_mode=False, default_map=defaults
         )
     except click.ClickException as error:
-        error.show()
+        if notes.is_redirected:
+            print_error(error.format_message())
+        else:
+            error.show()
         return error.exit_code
     except click.Abort as error:
         raise KeyboardInterrupt from error
