@@ -30,7 +30,7 @@ $(INSTALLED): pyproject.toml
 	@awk '/^\[/ { tool = /^\[+tool\./ && !/^\[tool\.setuptools/ } !tool && !/^ *(#|$$)/' $< > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-$(VENV)/ready: WANTED := -e '.[stack,rocksdb,pipeline,shell,msk]' --group dev
+$(VENV)/ready: WANTED := -e '.[stack,rocksdb,pipeline,shell,msk,mcp]' --group dev
 $(DEMO_VENV)/ready: WANTED := -e '.[stack]'
 $(VENV)/ready $(DEMO_VENV)/ready: $(INSTALLED) constraints.txt
 	@echo "Setting up an environment in $(@D), which takes a minute."

@@ -14,6 +14,7 @@ SUMMARIES: Final = {
     "worker": "Run a worker, which keeps the tables and publishes changes and alerts.",
     "web": "Serve the page for operators and its HTTP API; read-only.",
     "notify": "Send alerts to Alertmanager and to webhooks.",
+    "mcp": "Serve tools for assistants (Model Context Protocol); read-only.",
     "rules": "Write the alerting rules for Prometheus.",
     "dashboards": "Write the Grafana dashboards and the provisioning that loads them.",
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
@@ -52,7 +53,7 @@ SUMMARIES: Final = {
 """The summary of each command, with which its own help begins."""
 
 _SECTIONS: Final = {
-    "Run": ("up", "watch", "worker", "web", "notify"),
+    "Run": ("up", "watch", "worker", "web", "notify", "mcp"),
     "Ask": ("state", "changes", "operations", "alerts", "epochs", "readiness", "rehearse"),
     "Change": (
         "features",

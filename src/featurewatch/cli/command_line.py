@@ -24,7 +24,6 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 import click
 from click.exceptions import Exit
 
-from featurewatch.cli.output.terminal import notes, print_error
 from featurewatch.common.text import closest
 
 __all__ = [
@@ -357,11 +356,13 @@ def run_command(
     command: click.Command,
     arguments: Sequence[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    show: Callable[[click.ClickException], None] = click.ClickException.show,
 ) -> int:
     """Runs a command, by default with the process's arguments; returns its exit code.
 
     ``defaults`` are values of parameters that are not given, by name, and of sub-commands' by
-    their names. What Click does in its standalone mode, but for Ctrl-C, which is raised.
+    their names. ``show`` prints an error of usage. What Click does in its standalone mode, but for
+    Ctrl-C, which is raised.
     """
     given = None if arguments is None else list(arguments)
     try:
@@ -369,10 +370,7 @@ def run_command(
             given, prog_name=command.name, standalone_mode=False, default_map=defaults
         )
     except click.ClickException as error:
-        if notes.is_redirected:
-            print_error(error.format_message())
-        else:
-            error.show()
+        show(error)
         return error.exit_code
     except click.Abort as error:
         raise KeyboardInterrupt from error

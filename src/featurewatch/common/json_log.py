@@ -19,8 +19,7 @@ FIELDS: Final = MappingProxyType(
         "of a library, its logger",
         "cluster": "the id of the cluster that it is about, or its name while the id is unknown; "
         "else null",
-        "source": "the source of that cluster: `kraft`, `api-versions` or `zookeeper`; else "
-        "null",
+        "source": "the source of that cluster: `kraft`, `api-versions` or `zookeeper`; else null",
         "event": "what happened, as the text form of the line has it",
         "error": "the class and the text of an exception; else null",
         "trace": "the traceback of that exception, as one string with line breaks; else null",
