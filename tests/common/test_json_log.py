@@ -57,7 +57,7 @@ def test_an_exception_is_one_field() -> None:
 
 
 def test_texts_of_peers_are_bounded_and_plain() -> None:
-    """Also what is no text at all: lone surrogates."""
+    """Also lone surrogates, which UTF-8 does not have."""
     line = line_of("%s", "a\nb\udcff" + "x" * 100_000, exc_info=None)
     assert line["event"].startswith("a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}x")
     assert len(line["event"]) == MAX_EVENT_CHARS

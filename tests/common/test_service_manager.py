@@ -30,7 +30,7 @@ def test_assignments_arrive_in_one_datagram(tmp_path: Path, is_abstract: bool) -
 
 
 def test_nobody_listens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The work goes on without a manager, and with one that has gone."""
+    """The work continues without a manager, and with one that has ended."""
     ServiceManager().notify(READY="1")
     assert not caplog.records
     ServiceManager(str(tmp_path / "gone")).notify(READY="1")
