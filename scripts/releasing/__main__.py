@@ -1,7 +1,8 @@
 """Builds a release of the last commit, twice, and writes it if both are the same.
 
-Usage: ``python -m scripts.releasing [--out DIRECTORY] [--tag NAME]``. ``--out`` is ``dist`` by default and
-must be empty or absent. With ``--tag`` it fails unless that is the version's, as in ``v0.1.0``.
+Usage: ``python -m scripts.releasing [--out DIRECTORY] [--tag NAME]``. ``--out`` is ``dist`` by
+default and must be empty or absent. With ``--tag`` it fails unless that is the version's, as in
+``v0.1.0``.
 """
 
 import argparse

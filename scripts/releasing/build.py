@@ -93,8 +93,9 @@ def _sbom(tree: Path, epoch_s: int) -> bytes:
 
 
 def _run(arguments: list[str], directory: Path, epoch_s: int) -> None:
+    inherited = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     environment = {
-        **os.environ,
+        **inherited,
         "SOURCE_DATE_EPOCH": str(epoch_s),
         "PYTHONHASHSEED": "0",
         "LC_ALL": "C.UTF-8",

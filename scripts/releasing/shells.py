@@ -110,7 +110,7 @@ def _word(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that roff prints as it is: hyphens are those that are typed, and no line is a request."""
+    """Text that roff prints as it is: hyphens as they are typed, and no line is a request."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     escaped = escaped.replace("'", "\\(aq").replace("`", "\\(ga")
     return f"\\&{escaped}" if escaped.startswith((".", "\\(aq")) else escaped
