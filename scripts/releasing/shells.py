@@ -31,14 +31,19 @@ def shell_files(version: str, epoch_s: int) -> dict[str, Member]:
 
 def man_pages(version: str, date: str) -> dict[str, str]:
     """Returns a page for the program and for each of its commands, by name."""
-    context = click.Context(app, info_name=_PROGRAM)
+    context = _context(app, _PROGRAM, None)
     commands = {name: app.get_command(context, name) for name in app.list_commands(context)}
     pages = {_PROGRAM: _program_page(context, version, date)}
     for name, command in commands.items():
         if command is not None:
-            inner = click.Context(command, info_name=name, parent=context)
+            inner = _context(command, name, context)
             pages[f"{_PROGRAM}-{name}"] = _command_page(inner, app.summaries[name], version, date)
     return pages
+
+
+def _context(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
+    """A context with the command's settings; Click keeps the first help option that it makes."""
+    return click.Context(command, info_name=name, parent=parent, **command.context_settings)
 
 
 def _program_page(context: click.Context, version: str, date: str) -> str:
@@ -69,7 +74,7 @@ def _subcommands(context: click.Context) -> list[str]:
         command = group.get_command(context, name)
         if command is None:
             continue
-        inner = click.Context(command, info_name=name, parent=context)
+        inner = _context(command, name, context)
         lines += [f".SH {_word(inner.command_path.removeprefix(f'{_PROGRAM} ').upper())}"]
         lines += [*_usage(inner, ".PP"), *_paragraphs(command.help or ""), *_options(inner)]
         lines += _subcommands(inner)

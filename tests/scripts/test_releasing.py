@@ -11,9 +11,11 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
+import jsonschema
 import pytest
 import yaml
 
@@ -98,7 +100,8 @@ def test_each_command_has_a_man_page(pages: dict[str, str]) -> None:
     """With all options, also those of its sub-commands."""
     assert pages.keys() == {"featurewatch", *(f"featurewatch-{name}" for name in SUMMARIES)}
     assert '"2026-01-02" "featurewatch 1.2.3"' in pages["featurewatch"]
-    context = click.Context(app, info_name="featurewatch")
+    context = click.Context(app, info_name="featurewatch", **app.context_settings)
+    assert "\n\\fB\\-h, \\-\\-help\\fR\n" in pages["featurewatch-features"]
     for name in SUMMARIES:
         command = app.get_command(context, name)
         assert command is not None
@@ -268,3 +271,26 @@ def check_release(files: dict[str, bytes]) -> None:
     project = image[f"{root}-image/pyproject.toml"].content.decode()
     assert tomllib.loads(project)["project"]["version"] == version
     assert f"{root}-image/deploy/image/Containerfile" in image
+
+
+def test_the_workflow_publishes_what_make_release_builds() -> None:
+    """By the tag, with no stored secret, and rights only in the job that publishes."""
+    workflow = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
+    package = find_spec("check_jsonschema")
+    assert package is not None
+    assert package.origin is not None
+    file = Path(package.origin).parent / "builtin_schemas/vendor/github-workflows.json"
+    as_json = {("on" if key is True else key): value for key, value in workflow.items()}
+    jsonschema.validate(as_json, json.loads(file.read_text()))
+    assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
+    assert workflow["permissions"] == {}
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    assert build["permissions"] == {"contents": "read"}
+    assert publish["permissions"]["id-token"] == "write"
+    assert (publish["needs"], publish["environment"]) == ("build", "release")
+    runs = [step["run"] for job in (build, publish) for step in job["steps"] if "run" in step]
+    assert any(run.startswith("make release") and 'TAG="$TAG"' in run for run in runs)
+    text = (ROOT / ".github/workflows/release.yml").read_text()
+    assert "secrets." not in text
+    # What comes from the event is passed by the environment, not into a shell's text.
+    assert not any("${{" in run for run in runs)

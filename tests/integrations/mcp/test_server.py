@@ -114,7 +114,7 @@ async def test_logins_are_those_of_the_page(tmp_path: Path) -> None:
                 assert refused.status_code in (403, 421)
 
 
-async def test_a_page_that_is_away_is_named(closed_port: int) -> None:
+async def test_an_unreachable_page_is_named(closed_port: int) -> None:
     """In the result, and to callers over HTTP."""
     page = f"http://127.0.0.1:{closed_port}/"
     client = PageClient(page)
