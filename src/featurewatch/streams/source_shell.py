@@ -39,7 +39,7 @@ input topics, so a reader that begins anywhere has the whole state within a day.
 
 
 _ROUND_S: Final = 300.0
-"""A round that takes longer, without a status in between and while the bus answers, is stuck."""
+"""A round that takes longer is stuck if it publishes nothing meanwhile and the bus answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,13 @@ class SourceShell(ABC):
         Called after `run` has ended.
         """
 
+    def _note_progress(self) -> None:
+        """Notes that the source is not stuck: something was published, or is waited for."""
+        if self._loop is not None:
+            self._loop.turn()
+
     async def _publish(self, event: Event | DeadLetter) -> None:
+        self._note_progress()
         if isinstance(event, DeadLetter):
             await self._sink.publish(DEAD_LETTERS, event)
             self._dead_letters += 1
@@ -200,8 +206,7 @@ class SourceShell(ABC):
 
         A source whose rounds are long calls it during a round too.
         """
-        if self._loop is not None:
-            self._loop.turn()
+        self._note_progress()
         async with self._status_lock:
             progress = self._progress = self._state()
             if progress is None:
