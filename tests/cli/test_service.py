@@ -31,7 +31,7 @@ from tests.common.http.ports import OTHER_TOKEN, TOKEN, Files
 from tests.processes import free_port, popen
 from tests.streams.bus.mock_bus import MockBus
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 class Manager:

@@ -9,7 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 _LOG: Final = logging.getLogger("featurewatch.service")
@@ -29,6 +29,7 @@ class ServiceManager:
 
     address: str = ""
     watchdog_s: float | None = None
+    _logged: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def ping_interval_s(self) -> float | None:
@@ -36,7 +37,8 @@ class ServiceManager:
         return None if self.watchdog_s is None else self.watchdog_s / _PINGS_PER_PERIOD
 
     def notify(self, **assignments: str) -> None:
-        """Sends assignments, as in ``notify(READY="1")``; a failure is logged."""
+        """Sends assignments, as in ``notify(READY="1")``; a failure is logged once, until one is
+        sent."""
         if not self.address:
             return
         path = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address
@@ -46,7 +48,12 @@ class ServiceManager:
                 sender.setblocking(False)
                 sender.sendto(content.encode(errors="replace"), path)
         except OSError as error:
-            _LOG.warning("the service manager was not notified: %s", error.strerror or error)
+            reason = str(error.strerror or error)
+            if reason not in self._logged:
+                self._logged.add(reason)
+                _LOG.warning("the service manager was not notified: %s", reason)
+        else:
+            self._logged.clear()
 
     def notify_reloading(self) -> None:
         """Says that a reload begins; READY=1 ends it."""

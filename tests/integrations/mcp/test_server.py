@@ -23,7 +23,7 @@ from tests.common.http.ports import OTHER_TOKEN, TOKEN, Files
 from tests.web.samples import alert_of, read_model, state_of
 from tests.web.sites import Site, site
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 def address_of(served: Site) -> str:
