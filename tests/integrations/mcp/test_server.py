@@ -15,6 +15,9 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from featurewatch.cli.app import app
+from featurewatch.cli.command_line import run_command
+from featurewatch.cli.main import exit_code_of
 from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.integrations.mcp.page_client import PageClient
 from featurewatch.integrations.mcp.server import PATH, http_server, listen, make_server
@@ -146,14 +149,24 @@ async def test_the_command_serves_stdio(tmp_path: Path) -> None:
             assert "there is no such tool" in missing.content[0].text  # type: ignore[union-attr]
 
 
-def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    """Without it there is one line."""
-    from featurewatch.cli.app import app
-    from featurewatch.cli.command_line import run_command
-    from featurewatch.cli.main import exit_code_of
+def refusal_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The line that a wrong use of the command prints."""
+    assert exit_code_of(lambda: run_command(app, ["mcp", *arguments])) == 2
+    return capsys.readouterr().err
 
+
+def test_wrong_use_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also a port that is taken, and an extra that is not installed."""
+    missing = str(tmp_path / "missing")
+    assert "write the whole address" in refusal_of(capsys, "--page", "page:9780")
+    assert "--token-file is for stdio" in refusal_of(capsys, "--port", "0", "--token-file", missing)
+    page = ("--page", "http://127.0.0.1:1/")
+    assert "missing cannot be read" in refusal_of(capsys, *page, "--token-file", missing)
+    assert "missing cannot be used" in refusal_of(capsys, *page, "--ca-file", missing)
+    with listen("127.0.0.1", 0) as listener:
+        port = str(listener.getsockname()[1])
+        assert f"cannot listen on 127.0.0.1:{port}" in refusal_of(capsys, *page, "--port", port)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    assert exit_code_of(lambda: run_command(app, ["mcp"])) == 2
-    assert capsys.readouterr().err == (
-        "featurewatch: assistants need: pip install 'featurewatch[mcp]'\n"
-    )
+    assert refusal_of(capsys) == "featurewatch: assistants need: pip install 'featurewatch[mcp]'\n"

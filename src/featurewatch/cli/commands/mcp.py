@@ -61,9 +61,12 @@ def mcp(
 
     if find_spec("mcp") is None:
         raise UsageError("assistants need: pip install 'featurewatch[mcp]'")
+    if page and not page.startswith(("http://", "https://")):
+        raise UsageError(f"--page: write the whole address, https://host/path/, not {page}")
     if port is not None and token_file is not None:
         raise UsageError("--token-file is for stdio: over HTTP each caller has its own login")
 
+    from featurewatch.common.http.errors import PortTakenError
     from featurewatch.integrations.mcp import server
     from featurewatch.integrations.mcp.page_client import PageClient
 
@@ -72,7 +75,11 @@ def mcp(
     if port is None:
         asyncio.run(server.serve_stdio(client, authorization))
         return
-    with server.listen("127.0.0.1", port) as listener:
+    try:
+        listener = server.listen("127.0.0.1", port)
+    except PortTakenError as error:
+        raise UsageError(str(error)) from None
+    with listener:
         print_notice(f"assistants: http://127.0.0.1:{listener.getsockname()[1]}{server.PATH}")
         asyncio.run(server.serve_http(client, listener, host_name or []))
 
