@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test test-fast test-matrix monitoring-tools kerberos-tools fuzz faults soak nightly lint types format generate generate-check docs bench requirements mutants screenshots first-minute clean
+.PHONY: help environment demo test test-fast test-matrix monitoring-tools kerberos-tools fuzz faults soak nightly lint types format generate generate-check docs bench release requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ $(INSTALLED): pyproject.toml
 	@awk '/^\[/ { tool = /^\[+tool\./ && !/^\[tool\.setuptools/ } !tool && !/^ *(#|$$)/' $< > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-$(VENV)/ready: WANTED := -e '.[stack,rocksdb,pipeline,shell,msk]' --group dev
+$(VENV)/ready: WANTED := -e '.[stack,rocksdb,pipeline,shell,msk,mcp]' --group dev
 $(DEMO_VENV)/ready: WANTED := -e '.[stack]'
 $(VENV)/ready $(DEMO_VENV)/ready: $(INSTALLED) constraints.txt
 	@echo "Setting up an environment in $(@D), which takes a minute."
@@ -162,6 +162,10 @@ bench: $(VENV)/ready ## Measure speed and memory, each against a peer in the sam
 
 docs: $(VENV)/ready ## Build the site of the documents in build/site; any warning fails it.
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# Where it goes: OUT=/tmp/release.
+release: $(VENV)/ready ## Build wheel, sdist, image, chart, man pages and SBOM of the last commit, twice, into dist (OUT=).
+	@$(BIN)/python -m scripts.releasing $(if $(OUT),--out $(OUT)) $(if $(TAG),--tag $(TAG))
 
 requirements: $(VENV)/ready ## Say which rows of the specification tests show; update docs/reference/requirements.md.
 	@$(BIN)/python -m scripts.requirements --write

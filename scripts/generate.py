@@ -28,6 +28,7 @@ from scripts.generators.messages import messages
 from scripts.generators.runbooks import runbooks
 from scripts.generators.schemas import schemas
 from scripts.generators.summaries import summaries
+from scripts.generators.version import versions
 
 
 def reference() -> Texts:
@@ -44,6 +45,7 @@ GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
     runbooks,
     messages,
     documents,
+    versions,
 )
 
 

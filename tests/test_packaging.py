@@ -17,11 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from scripts.releasing.checks import version_of
 from tests.paths import PACKAGE, ROOT, SRC
 from tests.pipeline.replay.logs import Log, level, registration
 
 LINKS = ("agents", "streams", "tables")
 """The links at the root, to the folders of the same names in the package."""
+VERSION = version_of((ROOT / "pyproject.toml").read_text())
 UNTRACKED = (
     *("__pycache__", ".cache", ".*_cache", ".hypothesis"),
     *(".git", ".venv*", "build", "dist", "*.egg-info"),
@@ -153,7 +155,7 @@ def log_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def assert_runs(environment: Environment, log_directory: Path) -> None:
     """Asserts that what is installed answers three commands, apart from the repository."""
     cwd = log_directory.parent
-    assert run(environment.command, "--version", cwd=cwd).strip() == "featurewatch 0.1.0"
+    assert run(environment.command, "--version", cwd=cwd).strip() == f"featurewatch {VERSION}"
     assert "--keep" in run(environment.command, "demo", "--help", cwd=cwd)
     arguments = ("readiness", "--log-directory", log_directory, "--target", "3.9", "--json")
     assert json.loads(run(environment.command, *arguments, cwd=cwd, code=3))["verdict"] == "no"

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from scripts.releasing.checks import version_of
 from tests.paths import ROOT
 
 pytestmark = [pytest.mark.nightly, pytest.mark.network]
 
+VERSION = version_of((ROOT / "pyproject.toml").read_text())
 BASE = "localhost/base:test"
 PACKAGES = "python3,python3-venv,ca-certificates"
 HOST_FILES = ("/etc/pip.conf", "/etc/ssl/certs")
@@ -64,7 +66,7 @@ def run_in_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 def test_the_image_runs_featurewatch(run_in_image: Run) -> None:
     """Its commands, by the name on the PATH that `kubectl exec` uses."""
-    assert run_in_image("featurewatch", "--version") == "featurewatch 0.1.0"
+    assert run_in_image("featurewatch", "--version") == f"featurewatch {VERSION}"
     for process in ("watch", "worker", "web", "notify"):
         assert f"featurewatch {process}" in run_in_image("featurewatch", process, "--help")
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from featurewatch.cli.config.settings import WebSection
+from featurewatch.common.json_log import FIELDS
+from tests.documents.following import block_of
 from tests.paths import PACKAGE, ROOT
 
 _NAMED_PLACE = re.compile(r"`([\w.]+)`\s+\(`([\w./]+\.py)`\)")
@@ -28,3 +31,23 @@ def test_a_recipe_names_what_exists(page: str) -> None:
     for name, place in named:
         last = name.rpartition(".")[2]
         assert re.search(rf"\b{last}\b", _file(place).read_text()), f"{place} has no {last}"
+
+
+def test_the_collector_reads_what_featurewatch_writes() -> None:
+    """The recipe for OpenTelemetry has the ports of `/metrics`, and fields that lines have."""
+    recipe = block_of("docs/how-to/opentelemetry.md", "yaml", "receivers:\n  prometheus:")
+    receivers = recipe["receivers"]
+    (job,) = receivers["prometheus"]["config"]["scrape_configs"]
+    targets = job["static_configs"][0]["targets"]
+    web = WebSection()
+    assert targets == [
+        f"{web.host}:{port}" for port in (web.source_port, web.worker_port, web.notify_port)
+    ]
+    assert job["honor_labels"] is True  # kafka_cluster is ours
+    parser, *others = receivers["filelog"]["operators"]
+    named = [parser["timestamp"]["parse_from"], parser["severity"]["parse_from"]]
+    named += [each.get("from") or each["field"] for each in others]
+    assert {name.removeprefix("attributes.") for name in named} == set(FIELDS) - {"source"}
+    pipelines = recipe["service"]["pipelines"].values()
+    for kind in ("receivers", "processors", "exporters"):
+        assert {name for pipeline in pipelines for name in pipeline[kind]} == set(recipe[kind])

@@ -24,6 +24,7 @@ from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.run_failure import RunFailure
 from featurewatch.agents.time_share import TimeShare
 from featurewatch.common.limited_log import LimitedLog
+from featurewatch.common.log_subject import log_subject
 from featurewatch.monitor.alerts import NO_HELD, Cause, with_held_published
 from featurewatch.monitor.input_messages import (
     InputMessage,
@@ -175,7 +176,9 @@ class EventProcessor:
         """
         try:
             async with self._lock:
-                await self._process_if_due(topic, event.message, table)
+                key = event.message.key or b""
+                with log_subject(lambda: key.decode(errors="replace"), topic.source):
+                    await self._process_if_due(topic, event.message, table)
         except BaseException:  # a cancellation too: Faust would acknowledge the message
             self._tracker.fail()
             raise

@@ -27,6 +27,7 @@ from featurewatch.agents.timers import (
 )
 from featurewatch.agents.topic_changes import TopicChanges, changed_topics, judges, split_rows
 from featurewatch.agents.unread_records import free_unread_records
+from featurewatch.common.service_state import STATE, Loop
 from featurewatch.common.tasks import start_background
 from featurewatch.common.text import error_line
 from featurewatch.streams.bus.errors import BusUnavailableError, TopicsChangedError
@@ -54,6 +55,10 @@ _AWAY_S: Final = 15.0
 
 _END_S: Final = 15.0
 """How long a run that failed may take to end before the process ends: a request takes four."""
+
+_TURN_S: Final = 120.0
+"""The worker looks after itself each two seconds, and compares what is read with what is committed:
+if that itself does not happen, the worker is stuck."""
 
 _READY_LAG: Final = 100
 """The lag, in messages, up to which a worker counts as ready: new messages arrive all the time."""
@@ -88,6 +93,7 @@ class Worker:
         self._publisher: Publisher | None = None
         self._changelog: ChangelogWriter | None = None
         self._processor: EventProcessor | None = None
+        self._loop: Loop | None = None
 
     def offset(self, cluster: ClusterId) -> int:
         """The last offset of a cluster's metadata log that is in the tables (-1: none)."""
@@ -130,6 +136,10 @@ class Worker:
             await failure.end_run(error)
         if holder is not None and holder.member_id != lost_member_id:
             await failure.end_run(WorkerIdTakenError.by(holder, settings.worker_id))
+
+    def _is_waiting(self) -> bool:
+        """Whether the worker waits for its tables or for the bus."""
+        return not self.ready.is_set() or self._bus_error() is not None
 
     def _bus_error(self) -> str | None:
         """Why the bus cannot be written, read or committed to now (None: it can)."""
@@ -229,7 +239,8 @@ class Worker:
         running = asyncio.ensure_future(_run_app(app))
         tasks: set[asyncio.Future[Any]] = {stopped, failed, running}
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            with STATE.loop("the worker", _TURN_S, self._is_waiting) as self._loop:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks - {stopped}:
                 if task.done():
                     task.result()
@@ -291,6 +302,8 @@ class Worker:
         requester = ResyncRequester(lambda: processor.states, publisher)
 
         async def watch() -> None:
+            if self._loop is not None:
+                self._loop.turn()
             now_s = self._monotonic()
             self._fetches.observe(app.reader.fetch_times(), now_s)
             self._refreshes.observe({"metadata": app.reader.refresh_time()}, now_s)

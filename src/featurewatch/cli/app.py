@@ -14,6 +14,7 @@ SUMMARIES: Final = {
     "worker": "Run a worker, which keeps the tables and publishes changes and alerts.",
     "web": "Serve the page for operators and its HTTP API; read-only.",
     "notify": "Send alerts to Alertmanager and to webhooks.",
+    "mcp": "Serve tools for assistants (Model Context Protocol); read-only.",
     "rules": "Write the alerting rules for Prometheus.",
     "dashboards": "Write the Grafana dashboards and the provisioning that loads them.",
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
@@ -52,7 +53,7 @@ SUMMARIES: Final = {
 """The summary of each command, with which its own help begins."""
 
 _SECTIONS: Final = {
-    "Run": ("up", "watch", "worker", "web", "notify"),
+    "Run": ("up", "watch", "worker", "web", "notify", "mcp"),
     "Ask": ("state", "changes", "operations", "alerts", "epochs", "readiness", "rehearse"),
     "Change": (
         "features",
@@ -86,16 +87,34 @@ def _print_version(is_asked: bool) -> bool:
     return is_asked
 
 
+def _check_log_format(value: str) -> str:
+    if value not in ("text", "json"):
+        from click import BadParameter
+
+        raise BadParameter("must be text or json")
+    return value
+
+
 def _options(
     verbose: Annotated[bool, Option("--verbose", "-v", help="Verbose logging on stderr.")] = False,
     version: Annotated[  # noqa: ARG001 - it acts when it is parsed
         bool, Option("--version", check=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    log_format: Annotated[
+        str,
+        Option(
+            "--log-format",
+            metavar="FORMAT",
+            help="Form of the lines on stderr: text or json.",
+            envvar="FEATUREWATCH_LOG_FORMAT",
+            check=_check_log_format,
+        ),
+    ] = "text",
 ) -> None:
     from featurewatch.cli import logs  # here: help needs none
     from featurewatch.cli.config.learned_releases import choose_releases_of
 
-    logs.set_up(verbose=verbose)
+    logs.set_up(verbose=verbose, log_format=logs.LogFormat(log_format))
     # Also for commands that take no other settings, such as `features describe`.
     choose_releases_of(Path(named) if (named := os.environ.get("FEATUREWATCH_CONFIG")) else None)
 

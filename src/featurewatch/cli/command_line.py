@@ -356,11 +356,13 @@ def run_command(
     command: click.Command,
     arguments: Sequence[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    show: Callable[[click.ClickException], None] = click.ClickException.show,
 ) -> int:
     """Runs a command, by default with the process's arguments; returns its exit code.
 
     ``defaults`` are values of parameters that are not given, by name, and of sub-commands' by
-    their names. What Click does in its standalone mode, but for Ctrl-C, which is raised.
+    their names. ``show`` prints an error of usage. What Click does in its standalone mode, but for
+    Ctrl-C, which is raised.
     """
     given = None if arguments is None else list(arguments)
     try:
@@ -368,7 +370,7 @@ def run_command(
             given, prog_name=command.name, standalone_mode=False, default_map=defaults
         )
     except click.ClickException as error:
-        error.show()
+        show(error)
         return error.exit_code
     except click.Abort as error:
         raise KeyboardInterrupt from error

@@ -3,9 +3,13 @@
 import gc
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from featurewatch.cli.errors import ExitCode, UsageError
-from featurewatch.cli.output.terminal import print_error
+from featurewatch.cli.output.terminal import notes, print_error
+
+if TYPE_CHECKING:
+    from click import ClickException
 
 
 def main() -> None:
@@ -39,7 +43,15 @@ def _run() -> int:
 
     gc.freeze()
     gc.enable()
-    return run_command(app)
+    return run_command(app, show=_show)
+
+
+def _show(error: "ClickException") -> None:
+    """Prints an error of usage, or logs it where stderr is the log's."""
+    if notes.is_redirected:
+        print_error(error.format_message())
+    else:
+        error.show()
 
 
 def _expected(error: Exception) -> tuple[str | None, ExitCode]:

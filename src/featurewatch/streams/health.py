@@ -17,6 +17,7 @@ from featurewatch.common.http.clients import is_loopback
 from featurewatch.common.http.hosts import is_inner_name, is_own_name
 from featurewatch.common.http.listener import HttpListener
 from featurewatch.common.http.problems import ProblemError
+from featurewatch.common.service_state import STATE, reasons_of
 from featurewatch.common.text import quoted
 from featurewatch.streams import metrics
 from featurewatch.streams.events import SourceState
@@ -82,6 +83,14 @@ def source_views(sources: Sources) -> HealthViews:
     return HealthViews(scrape, ready)
 
 
+def readiness_of(views: HealthViews) -> tuple[bool, dict[str, Any]]:
+    """Whether a process is ready, and the body of ``/readyz``; its background tasks count too."""
+    ready, body = views.readiness()
+    if troubles := tasks.troubles():
+        return False, body | {"ready": False, "tasks": troubles}
+    return ready, body
+
+
 class _SharedRendering:
     """Renders the metrics in a thread, once at a time: scrapes that come meanwhile share it."""
 
@@ -112,9 +121,7 @@ def make_app(views: HealthViews, listener: HttpListener) -> web.Application:
         return _json({"status": "ok"})
 
     async def show_readiness(_: web.Request) -> web.Response:
-        ready, body = views.readiness()
-        if troubles := tasks.troubles():
-            ready, body = False, body | {"ready": False, "tasks": troubles}
+        ready, body = readiness_of(views)
         return _json(body | listener.warnings, status=200 if ready else 503)
 
     @web.middleware
@@ -164,7 +171,8 @@ class HealthServer:
     """Serves the views; use as ``async with HealthServer(views, port=9584) as server``.
 
     ``port`` 0 takes any free one, which `port` then is. Binds to loopback by default:
-    without ``access`` the views have no login.
+    without ``access`` the views have no login. ``part`` is what the service manager calls what they
+    show; without one it does not learn of them.
 
     Raises:
         WebConfigError: TLS or logins cannot be used as they are set up.
@@ -177,8 +185,11 @@ class HealthServer:
         port: int,
         host: str = LOOPBACK,
         access: AccessSettings = AccessSettings(),  # noqa: B008 - it is frozen
+        part: str = "",
     ) -> None:
         self.host = host
+        self._views = views
+        self._part = part
         self._listener = HttpListener(host, port, access, _MAX_CONNECTIONS, _END_S)
         self._app = make_app(views, self._listener)
 
@@ -196,10 +207,17 @@ class HealthServer:
     async def start(self) -> None:
         """Begins to listen; raises `PortTakenError`."""
         await self._listener.start(self._app)
+        if self._part:
+            STATE.add_part(self._part, self._reasons, self._listener.reload)
 
     async def close(self) -> None:
         """Stops listening."""
+        STATE.remove_part(self._part)
         await self._listener.close()
+
+    def _reasons(self) -> list[str]:
+        ready, body = readiness_of(self._views)
+        return [] if ready else reasons_of(body)
 
     async def __aenter__(self) -> Self:
         await self.start()

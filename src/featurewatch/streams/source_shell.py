@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from featurewatch.common.service_state import STATE, Loop
 from featurewatch.common.text import shortened
 from featurewatch.streams.events import (
     DeadLetter,
@@ -35,6 +36,10 @@ from featurewatch.streams.types import (
 RESYNC_INTERVAL_MS: Final = 24 * 3600 * 1000
 """Between two publications of a source's whole state. It is much shorter than the retention of the
 input topics, so a reader that begins anywhere has the whole state within a day."""
+
+
+_ROUND_S: Final = 300.0
+"""A round that takes longer is stuck if it publishes nothing meanwhile and the bus answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ class SourceShell(ABC):
         self._interval_s = interval_s
         self._status = StatusReporter(grace, heartbeat_ms, monotonic_ms())
         self._status_lock = asyncio.Lock()
+        self._loop: Loop | None = None
         self._progress: ProtocolState | None = None
         self._published = self._dead_letters = 0
         self._resync_reason = ""
@@ -120,13 +126,15 @@ class SourceShell(ABC):
 
         Raises what the bus cannot recover from: `streams.bus.BusError`, `streams.bus.PublishError`.
         """
+        name = f"the source {self.name} of {self.cluster_name or self.addresses or 'a cluster'}"
         try:
-            await self._start()
-            while True:
-                due_ms = self._monotonic_ms() + self._interval_s * 1000
-                await self.round()
-                if (wait_ms := due_ms - self._monotonic_ms()) > 0:
-                    await asyncio.sleep(wait_ms / 1000)
+            with STATE.loop(name, _ROUND_S, lambda: self._sink.error is not None) as self._loop:
+                await self._start()
+                while True:
+                    due_ms = self._monotonic_ms() + self._interval_s * 1000
+                    await self.round()
+                    if (wait_ms := due_ms - self._monotonic_ms()) > 0:
+                        await asyncio.sleep(wait_ms / 1000)
         finally:
             await self._close()
 
@@ -174,7 +182,13 @@ class SourceShell(ABC):
         Called after `run` has ended.
         """
 
+    def _note_progress(self) -> None:
+        """Notes that the source is not stuck: something was published, or is waited for."""
+        if self._loop is not None:
+            self._loop.turn()
+
     async def _publish(self, event: Event | DeadLetter) -> None:
+        self._note_progress()
         if isinstance(event, DeadLetter):
             await self._sink.publish(DEAD_LETTERS, event)
             self._dead_letters += 1
@@ -192,6 +206,7 @@ class SourceShell(ABC):
 
         A source whose rounds are long calls it during a round too.
         """
+        self._note_progress()
         async with self._status_lock:
             progress = self._progress = self._state()
             if progress is None:

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from featurewatch.common import tasks
 from featurewatch.common.http.listener import HttpListener
+from featurewatch.common.service_state import STATE
 from featurewatch.common.tasks import start_background
 from featurewatch.web.api import Api
 from featurewatch.web.live import EventStreams
@@ -95,9 +96,11 @@ class PageServer:
     async def serving(self) -> AsyncIterator[None]:
         """Listens for as long as the context lasts; raises `PortTakenError`."""
         await self._listener.start(self.make_app())
+        STATE.add_part("page", self._waiting, self._listener.reload)
         try:
             yield
         finally:
+            STATE.remove_part("page")
             await self._listener.close()
 
     def _add_page(self, app: web.Application, static: StaticFiles, login: LoginPage) -> None:
@@ -115,9 +118,7 @@ class PageServer:
             return _status(HTTPStatus.OK, {"status": "ok"})
 
         async def show_readiness(_: web.Request) -> web.Response:
-            reasons = tasks.troubles()
-            if not self.model.is_complete:
-                reasons.insert(0, self.model.error or "the topics are being read")
+            reasons = self._waiting()
             ready = not reasons
             body = {"ready": ready, "reason": "; ".join(reasons), **self._listener.warnings}
             return _status(HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, body)
@@ -126,6 +127,13 @@ class PageServer:
         app.router.add_get("/static/{digest}/{path:.+}", show_file)
         app.router.add_get("/healthz", show_health)
         app.router.add_get("/readyz", show_readiness)
+
+    def _waiting(self) -> list[str]:
+        """Why the page is not ready; empty if it is."""
+        reasons = tasks.troubles()
+        if not self.model.is_complete:
+            reasons.insert(0, self.model.error or "the topics are being read")
+        return reasons
 
     async def _end_streams(self, _: web.Application) -> None:
         self.streams.close()

@@ -26,11 +26,14 @@ def notify(
     # Here, so that help needs no settings and no engines.
     import asyncio
 
-    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.config.settings import Settings, load
     from featurewatch.cli.errors import UsageError
     from featurewatch.cli.runtime.notify.run import run_notify, send_trials
 
-    settings = load(config, bus=options.bus_flags(bus, prefix))
+    def read() -> Settings:
+        return load(config, bus=options.bus_flags(bus, prefix))
+
+    settings = read()
     if not settings.notify.is_configured:
         raise UsageError("there is no target: set notify.alertmanagers or notify.webhooks")
     targets = settings.notify_settings()
@@ -38,7 +41,7 @@ def notify(
         from featurewatch.cli.runtime.services import run_until_signal
 
         settings.bus_settings()
-        run_until_signal(run_notify(settings))
+        run_until_signal(run_notify(settings), ("notifications",), read)
         return
     results = asyncio.run(send_trials(targets))
     for target, reason in results.items():

@@ -7,7 +7,7 @@ from featurewatch.cli.command_line import command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.cluster_options import shared_options
 from featurewatch.cli.config.options import AsJson
-from featurewatch.cli.output.terminal import print_error
+from featurewatch.cli.output.terminal import print_notice
 
 if TYPE_CHECKING:
     from featurewatch.cli.config.settings import Settings
@@ -36,13 +36,17 @@ _SHARED: Final[dict[str, Any]] = {
 }
 
 
-def _run(given: dict[str, Any], run: "Callable[[Settings], None]") -> None:
+def _run(given: dict[str, Any], run: "Callable[[Callable[[], Settings]], None]") -> None:
     from featurewatch.cli.config.settings import load  # here, so that help needs no settings
 
     clusters = options.cluster_flags(**{name: given[name] for name in _CLUSTER})
     bus = options.bus_flags(given["bus"] or "", given["prefix"] or "")
-    settings = load(given["config"], bus=bus, clusters=clusters)
-    run(settings.with_operations() if given["operations"] else settings)
+
+    def read() -> "Settings":
+        settings = load(given["config"], bus=bus, clusters=clusters)
+        return settings.with_operations() if given["operations"] else settings
+
+    run(read)
 
 
 _with_settings = shared_options(_SHARED, _run)
@@ -50,18 +54,18 @@ _with_settings = shared_options(_SHARED, _run)
 
 @command()
 @_with_settings
-def watch(settings: "Settings") -> None:
+def watch(read: "Callable[[], Settings]") -> None:
     """Follow clusters and publish their events; read-only."""
     # Here, so that help needs no engines.
     from featurewatch.cli.runtime.services import run_until_signal, run_watch
     from featurewatch.cli.runtime.sources import SourceRunner
 
-    run_until_signal(run_watch(SourceRunner(settings)))
+    run_until_signal(run_watch(SourceRunner(read())), ("sources",), read)
 
 
 @command()
 @_with_settings
-def up(settings: "Settings", as_json: AsJson = False) -> None:
+def up(read: "Callable[[], Settings]", as_json: AsJson = False) -> None:
     """Run everything here: sources, a worker, the page, and an embedded bus if no other is named.
 
     Prints the alerts that fire, then changes and alerts as they come.
@@ -71,10 +75,12 @@ def up(settings: "Settings", as_json: AsJson = False) -> None:
     from featurewatch.cli.runtime.services import run_everything, run_until_signal
     from featurewatch.cli.runtime.sources import SourceRunner
 
+    settings = read()
     sources = SourceRunner(settings)
     with run_embedded_bus(settings):
-        print_error(
+        print_notice(
             f"the bus is {settings.bus.bootstrap_servers}; "
             "`featurewatch state --follow` shows the clusters, Ctrl-C ends"
         )
-        run_until_signal(run_everything(sources, settings, as_json=as_json))
+        work = run_everything(sources, settings, as_json=as_json)
+        run_until_signal(work, ("sources", "worker"), read)

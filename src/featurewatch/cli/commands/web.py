@@ -5,7 +5,7 @@ from typing import Annotated
 from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.options import BusServers, ConfigFile, Prefix
-from featurewatch.cli.output.terminal import print_error
+from featurewatch.cli.output.terminal import print_notice
 
 
 @command()
@@ -27,12 +27,17 @@ def web(
     Any number of these may run. It prints the address of the page.
     """
     # Here, so that help needs no settings and no engines.
-    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.config.settings import Settings, load
     from featurewatch.cli.runtime.page import run_page
     from featurewatch.cli.runtime.services import run_until_signal
 
     flags = {"page_host": host or None, "page_port": port}
     given = {name: value for name, value in flags.items() if value is not None}
-    settings = load(config, bus=options.bus_flags(bus, prefix), web=given)
+
+    def read() -> Settings:
+        return load(config, bus=options.bus_flags(bus, prefix), web=given)
+
+    settings = read()
     settings.bus_settings()
-    run_until_signal(run_page(settings, lambda url: print_error(f"the page: {url}")))
+    page = run_page(settings, lambda url: print_notice(f"the page: {url}"))
+    run_until_signal(page, ("page",), read)

@@ -33,12 +33,16 @@ def worker(
 ) -> None:
     """Run a worker, which keeps the tables and publishes changes and alerts."""
     # Here, so that help needs no settings and no engines.
-    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.config.settings import Settings, load
     from featurewatch.cli.runtime.services import run_until_signal, run_worker
 
     given = {"id": worker_id, "store": store}
     flags = {name: value for name, value in given.items() if value}
-    settings = load(config, bus=options.bus_flags(bus, prefix), worker=flags)
-    if operations:
-        settings = settings.with_operations()
-    run_until_signal(run_worker(settings.worker_settings(), settings.web))
+
+    def read() -> Settings:
+        settings = load(config, bus=options.bus_flags(bus, prefix), worker=flags)
+        return settings.with_operations() if operations else settings
+
+    settings = read()
+    work = run_worker(settings.worker_settings(), settings.web)
+    run_until_signal(work, ("worker",), read)

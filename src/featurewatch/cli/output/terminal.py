@@ -5,8 +5,8 @@ Only here do commands write to the standard streams. Texts of nodes, topics and 
 """
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, TextIO
 
 from featurewatch.common.text import plain
 
@@ -14,6 +14,33 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 # rich takes longer to import than most commands take: it is imported where it is used.
+
+
+class Notes:
+    """Where lines for stderr go: there, or to the log once that has all of stderr."""
+
+    def __init__(self) -> None:
+        self._write: Callable[..., None] | None = None
+
+    @property
+    def is_redirected(self) -> bool:
+        """Whether they go to the log."""
+        return self._write is not None
+
+    def redirect(self, write: Callable[..., None] | None) -> None:
+        """Calls ``write`` with each line and with ``is_error``; None: lines go to stderr."""
+        self._write = write
+
+    def line(self, text: str, *, is_error: bool, prefix: str = "") -> None:
+        """Writes one line; ``prefix`` is before it on stderr only."""
+        if self._write is None:
+            _write(sys.stderr, prefix + text)
+        elif text:
+            self._write(text, is_error=is_error)
+
+
+notes: Final = Notes()
+"""The lines of this process for stderr."""
 
 
 def print_line(text: str = "") -> None:
@@ -32,12 +59,20 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_error(text: str) -> None:
     """One line to stderr, with the program's name."""
-    _write(sys.stderr, f"featurewatch: {text}")
+    notes.line(text, is_error=True, prefix="featurewatch: ")
+
+
+def print_notice(text: str) -> None:
+    """One line to stderr about what is no error, such as an address, with the program's name."""
+    notes.line(text, is_error=False, prefix="featurewatch: ")
 
 
 def print_note(text: str = "", end: str = "\n") -> None:
     """One line to stderr as it is, or with another ``end`` a question."""
-    _write(sys.stderr, text, end)
+    if end == "\n":
+        notes.line(text, is_error=False)
+    else:
+        _write(sys.stderr, text, end)
 
 
 def print_json_text(document: str) -> None:

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,12 +17,14 @@ from featurewatch.agents.settings import WorkerSettings
 from featurewatch.cli.config.settings import Settings, WebSection
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output.live_printer import LivePrinter
-from featurewatch.cli.output.terminal import print_error
+from featurewatch.cli.output.terminal import print_error, print_notice
 from featurewatch.cli.runtime.bus import wait_for_topics
 from featurewatch.cli.runtime.notify.run import run_notify_beside
 from featurewatch.cli.runtime.page import run_page_beside
+from featurewatch.cli.runtime.service import Service
 from featurewatch.cli.runtime.sources import SourceRunner
 from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor, serve_health
+from featurewatch.common.service_manager import take_service_manager
 from featurewatch.common.tasks import run_all
 
 LOG: Final = logging.getLogger("featurewatch.cli")
@@ -30,23 +32,32 @@ LOG: Final = logging.getLogger("featurewatch.cli")
 _END_S: Final = 8.0
 
 
-def run_until_signal(work: Coroutine[Any, Any, None]) -> None:
+def run_until_signal(
+    work: Coroutine[Any, Any, None], required: Collection[str], read: Callable[[], Settings]
+) -> None:
     """Runs a coroutine; SIGINT and SIGTERM cancel it, and it has time to end in order.
 
     After eight seconds, or at the second signal, the process ends as it is: what was begun and not
-    committed is done again at the next start.
+    committed is done again at the next start. The service manager learns when the ``required``
+    parts are ready; SIGHUP reloads, and ``read`` reads the settings again.
     """
+    service = Service(take_service_manager(), required, read)
 
     async def run() -> None:
         task = asyncio.ensure_future(work)
-        with _cancelled_by_signals(task), contextlib.suppress(asyncio.CancelledError):
-            await task
+        with (
+            service.reloading_on_hangup(),
+            _cancelled_by_signals(task, service.stop),
+            contextlib.suppress(asyncio.CancelledError),
+        ):
+            async with service.notifying():
+                await task
 
     asyncio.run(run())
 
 
 @contextlib.contextmanager
-def _cancelled_by_signals(task: asyncio.Future[Any]) -> Iterator[None]:
+def _cancelled_by_signals(task: asyncio.Future[Any], on_end: Callable[[], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     timer = threading.Timer(_END_S, _give_up, [f"not everything had ended after {_END_S:g} s"])
     timer.daemon = True
@@ -54,6 +65,7 @@ def _cancelled_by_signals(task: asyncio.Future[Any]) -> Iterator[None]:
     def end() -> None:
         if timer.is_alive():
             _give_up("ended by a second signal")
+        on_end()
         task.cancel()
         timer.start()
 
@@ -116,7 +128,7 @@ async def run_everything(watch: SourceRunner, settings: Settings, *, as_json: bo
     settings.notify_settings()
     await run_all(
         [
-            run_page_beside(settings, lambda url: print_error(f"the page: {url}"), topics_exist),
+            run_page_beside(settings, lambda url: print_notice(f"the page: {url}"), topics_exist),
             _run_monitor(watch, settings, topics_exist, as_json=as_json),
             *([run_notify_beside(settings, topics_exist)] if notifies else []),
         ]

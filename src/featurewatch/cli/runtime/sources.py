@@ -27,6 +27,7 @@ from featurewatch.cli.runtime.supervisor import (
     run_restarting,
 )
 from featurewatch.cli.runtime.unreached import report_unreached
+from featurewatch.common.log_subject import log_subject
 from featurewatch.common.tasks import run_all, start_background
 from featurewatch.common.text import error_line
 from featurewatch.streams.apiversions.source import ApiVersionsSource
@@ -151,7 +152,13 @@ class WatchedCluster:
         if self._has_nodes:
             running.append(self._follow_nodes(publisher, znodes))
         running.append(self._report_unreached(publisher))
-        await run_all(running)
+        with log_subject(self._log_name):
+            await run_all(running)
+
+    def _log_name(self) -> str:
+        """The id of the cluster, or its name while the id is not known."""
+        reported = (source.report().cluster for source in self.sources)
+        return next(filter(None, reported), self.name)
 
     async def _report_unreached(self, publisher: Publisher) -> None:
         """Reports that the cluster is not followed, whenever that begins."""
@@ -375,7 +382,11 @@ class SourceRunner:
         """
         web = self.settings.web
         async with HealthServer(
-            source_views(self.sources), port=web.source_port, host=web.host, access=web.access()
+            source_views(self.sources),
+            port=web.source_port,
+            host=web.host,
+            access=web.access(),
+            part="sources",
         ) as health:
             LOG.info("the sources' health and metrics: %s", health.url)
             await run_restarting(self._run_sources, self._on_failure, self._is_final)

@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 
 from featurewatch.cli.errors import UsageError
 from featurewatch.common.http.errors import PortTakenError
+from featurewatch.common.log_subject import log_subject
 from featurewatch.common.text import error_line
 from featurewatch.streams.bus.errors import (
     BusError,
@@ -129,7 +130,8 @@ class SourceSupervisor(Generic[_SOURCE]):
 
     async def run(self) -> None:
         """Follows the cluster until cancelled; raises `BusError`."""
-        await run_restarting(self._run_source, self._on_failure, is_bus_error, self._backoff)
+        with log_subject(lambda: self.source.report().cluster, self.source.name):
+            await run_restarting(self._run_source, self._on_failure, is_bus_error, self._backoff)
 
     def note_failure(self, reason: str) -> None:
         """Reports the source as stalled: it has ended, and ``reason`` says when it restarts."""

@@ -144,4 +144,4 @@ def serve_health(
         return not reasons, {"ready": not reasons, "waiting": reasons}
 
     views = HealthViews(worker.metrics.scrape, readiness)
-    return HealthServer(views, port=port, host=host, access=access)
+    return HealthServer(views, port=port, host=host, access=access, part="worker")

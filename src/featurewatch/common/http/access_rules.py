@@ -128,10 +128,11 @@ class AccessRulesReader:
 
         Whatever the files make their readers raise, they are read again at their next change.
         """
-        now = _fingerprint(self._paths)
-        if now == self._seen:
-            return None
-        self._seen = now
+        return None if _fingerprint(self._paths) == self._seen else self.read()
+
+    def read(self) -> AccessRules | None:
+        """The rules as the files are now; None if they are unusable, which is logged."""
+        self._seen = _fingerprint(self._paths)
         try:
             rules = self._files.read()
         except Exception as error:

@@ -9,7 +9,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from featurewatch.common.http.access import AccessControl
-from featurewatch.common.http.access_rules import AccessRulesReader, AccessSettings
+from featurewatch.common.http.access_rules import AccessRules, AccessRulesReader, AccessSettings
 from featurewatch.common.http.clients import client_key, is_loopback
 from featurewatch.common.http.connections import ConnectionTable
 from featurewatch.common.http.errors import PortTakenError
@@ -92,6 +92,16 @@ class HttpListener:
         since all of them would go at once."""
         error = self.rules_error
         return {"warnings": [f"TLS and logins stay as they were: {error}"]} if error else {}
+
+    def reload(self) -> str:
+        """Reads TLS and logins again, also if their files seem unchanged; returns the result."""
+        if not self._reader.has_files:
+            return "it has no files with TLS and logins"
+        rules = self._reader.read()
+        if rules is None:
+            return f"TLS and logins stay as they were: {self._reader.error}"
+        self._use(rules)
+        return "TLS and logins were reloaded"
 
     async def start(self, app: web.Application) -> None:
         """Begins to listen; raises `PortTakenError`."""
@@ -199,8 +209,11 @@ class HttpListener:
             await asyncio.sleep(_RELOAD_INTERVAL_S)
             rules = await asyncio.to_thread(self._reader.read_changed)
             if rules is not None:
-                self.access.rules = rules
-                self._close_outdated()
+                self._use(rules)
+
+    def _use(self, rules: AccessRules) -> None:
+        self.access.rules = rules
+        self._close_outdated()
 
     def _close_outdated(self) -> None:
         """Ends connections with another TLS than the present one: their clients' certificates are

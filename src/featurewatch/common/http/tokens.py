@@ -61,6 +61,15 @@ class TokenSet:
 
 def read_tokens(file: Path) -> TokenSet:
     """The tokens of a file, one per line; ``#`` begins a comment. Raises `WebConfigError`."""
+    return TokenSet(_all_tokens(file))
+
+
+def first_token(file: Path) -> str:
+    """The first token of such a file, for a client. Raises `WebConfigError`."""
+    return _all_tokens(file)[0]
+
+
+def _all_tokens(file: Path) -> list[str]:
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
             raise WebConfigError(f"{file} is larger than {_MAX_FILE_BYTES:,} bytes")
@@ -74,7 +83,7 @@ def read_tokens(file: Path) -> TokenSet:
         raise WebConfigError(f"{file} has no token: write one a line, openssl rand -hex 32")
     if len(tokens) > MAX_TOKENS:
         raise WebConfigError(f"{file} has more than {MAX_TOKENS} tokens")
-    return TokenSet(tokens)
+    return tokens
 
 
 def _parsed(text: str, file: Path) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from confluent_kafka import Message
 
+from featurewatch.common.service_state import STATE
 from featurewatch.common.threads import run_in_thread
 from featurewatch.streams.bus.errors import BusError, BusPropertiesError
 from featurewatch.streams.bus.passed_over import PassedOver
@@ -28,6 +29,9 @@ _MAX_RETRY_S: Final = 5.0
 _LASTING_S: Final = 15.0
 """How long something prevents messages before it is logged: workers that start at the same time
 create the topics."""
+
+_TURN_S: Final = 120.0
+"""A turn takes half a second, and a reading to the end fails after ten without a message."""
 
 _T = TypeVar("_T")
 
@@ -146,14 +150,17 @@ def _read(
     call: Callable[..., None],
     stopped: threading.Event,
 ) -> None:
-    with contextlib.closing(open_reader()) as reader:
+    name = f"the reading of topics by {type(feed).__name__.strip('_')}"
+    with contextlib.closing(open_reader()) as reader, STATE.loop(name, _TURN_S) as loop:
         call(feed.begin)
         for batch in _batches(reader.read_existing(), _BATCH):
             if stopped.is_set():
                 return
             call(feed.apply, batch)
+            loop.turn()
         call(feed.end)
         while not stopped.is_set():
+            loop.turn()
             call(feed.report, reader.error)
             if messages := reader.poll_batch(_POLL_S):
                 call(feed.apply, messages)

@@ -167,6 +167,7 @@ class KraftSource(SourceShell):
                 last = await self._resume()
             except BusUnavailableError as error:
                 self._status.detail = self._status.last_error = str(error)
+                self._note_progress()
                 await asyncio.sleep(_RETRY_S)
                 continue
             self._status.detail = ""

@@ -175,7 +175,9 @@ def _serve_health(
 
     views = HealthViews(lambda: metrics.render, readiness)
     web = settings.web
-    return HealthServer(views, port=web.notify_port, host=web.host, access=web.access())
+    return HealthServer(
+        views, port=web.notify_port, host=web.host, access=web.access(), part="notifications"
+    )
 
 
 async def _tick(book: AlertBook) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, TopicPartition
 
 from featurewatch.cli.runtime.notify.alert_messages import alert_of
+from featurewatch.common.service_state import STATE
 from featurewatch.common.threads import run_in_thread
 from featurewatch.integrations.notify.alert_labels import AlertLinks
 from featurewatch.integrations.notify.settings import WebhookTarget
@@ -43,6 +44,8 @@ _QUICK_S: Final = 1.0
 
 _RETRY_S: Final = 5.0
 _COMMITTED_S: Final = 5.0
+_TURN_S: Final = 120.0
+"""A turn takes seconds; closing a consumer may take longer."""
 
 Place = tuple[str | None, int | None]
 
@@ -68,6 +71,7 @@ class WebhookDelivery:
         self._passed_over = PassedOver(LOG)
         self._new: dict[int, int] = {}
         self._loop = asyncio.get_running_loop()
+        self._turn: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
         """Delivers until cancelled, or until the webhook answers 410; then it waits.
@@ -89,10 +93,13 @@ class WebhookDelivery:
             await asyncio.sleep(_RETRY_S)
 
     def _read(self, stopped: threading.Event) -> None:
-        with contextlib.closing(self._consumer()) as consumer:
+        name = f"the deliveries to {self._target.name}"
+        with contextlib.closing(self._consumer()) as consumer, STATE.loop(name, _TURN_S) as loop:
+            self._turn = loop.turn
             consumer.subscribe([self._topic], on_assign=self._note_new)
             tls_files = TlsFilesWatch(self._bus.properties)
             while not stopped.is_set():
+                loop.turn()
                 check_tls_files(tls_files)
                 message = consumer.poll(_POLL_S)
                 if message is None:
@@ -160,6 +167,7 @@ class WebhookDelivery:
         is_paused = False
         own = message.topic(), message.partition()
         while not future.done():
+            self._turn()
             partitions = consumer.assignment()
             if stopped.is_set() or own not in _places(partitions):
                 break

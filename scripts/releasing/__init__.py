@@ -1,0 +1,1 @@
+"""The files of a release of featurewatch: `python -m scripts.releasing`."""
