@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from immutables import Map
 
+from featurewatch.controller.advisories import Advisory
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.kraft.consequences import Consequence, between
@@ -26,6 +27,7 @@ from featurewatch.monitor.readiness.blockers import (
     ghosts_of,
 )
 from featurewatch.monitor.readiness.divergence import NodeDivergence, divergences
+from featurewatch.monitor.readiness.known_faults import known_faults
 from featurewatch.monitor.readiness.reasons import Reason, reasons_of
 from featurewatch.monitor.readiness.state_timers import (
     CLUSTER,
@@ -118,7 +120,8 @@ class ReadinessReport:
     name of the requested release. ``state`` is that of the cluster, since ``since_ms``.
     ``controller_response`` is the controller's response, None in ZooKeeper mode, where nothing
     would change, and where it is not known, which a reason says. ``learned`` says where learned
-    tables come from that it rests on. Times are in ms since the Unix epoch.
+    tables come from that it rests on. ``advisories`` are the known faults on the way, which change
+    no verdict. Times are in ms since the Unix epoch.
     """
 
     cluster: str
@@ -135,6 +138,7 @@ class ReadinessReport:
     controller_response: ControllerResponse | None
     downgrade_path: DowngradePath | None
     learned: tuple[str, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -213,6 +217,7 @@ def assess_readiness(
             image.features.levels,
             [target.name if target else None],
         ),
+        advisories=known_faults(image, target, target_levels, ghosts) if is_kraft(image) else (),
     )
 
 

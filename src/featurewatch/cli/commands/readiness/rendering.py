@@ -13,6 +13,7 @@ from featurewatch.cli.output.rendering import clock, ids, plain
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.levels import finalized_name, level_name
 from featurewatch.monitor.readiness import (
+    Advisory,
     Blocker,
     ControllerResponse,
     DowngradePath,
@@ -39,6 +40,10 @@ def view(report: ReadinessReport) -> Group:
     """The whole report, for people."""
     parts: list[RenderableType] = [_headline(report), *_reasons(report), Text()]
     parts += _section("In the way", _blockers(report))
+    ahead = [item for item in report.advisories if item.is_target]
+    parts += _section("Known faults on the way", _advisories(ahead))
+    left = [item for item in report.advisories if not item.is_target]
+    parts += _section("Known faults of the releases that run now", _advisories(left))
     parts += _section("Levels", [_levels(report.features)])
     if report.changes and report.downgrade_path is not None:
         parts += _section("The way back", _way_back(report.downgrade_path))
@@ -199,6 +204,22 @@ def _when(group: Sequence[Blocker], now_ms: int) -> str:
         f"registered {clock(blocker.registered_ms)[:16]}" if blocker.registered_ms >= 0 else ""
     )
     return ", ".join(filter(None, (away, registered)))
+
+
+_SEVERITY_STYLES: Final = {"critical": "bold red", "warning": "yellow", "info": "dim"}
+
+
+def _advisories(advisories: Sequence[Advisory]) -> Iterator[RenderableType]:
+    """Each known fault: what has it, what happens, what to do, and the date of its source."""
+    for item in advisories:
+        line = Text(item.severity, style=_SEVERITY_STYLES[item.severity])
+        line.append(f"  {item.subject} {item.affected}  ", style="not bold not dim default")
+        line.append(
+            f"{item.id}, {'read ' if item.undated else ''}{item.date}", style="not bold dim"
+        )
+        yield line
+        yield _indented(Text(item.fault), 4)
+        yield _indented(Text(f"→ {item.advice}"), 4)
 
 
 def _levels(features: Sequence[FeatureReadiness]) -> Table:
