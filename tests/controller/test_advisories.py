@@ -58,7 +58,7 @@ def test_an_advisory_names_patches() -> None:
     found = {each.id: each for each in advisories(["4.0"], "4.1", before={}, after={})}
     coordinator = found["KAFKA-19862"]
     assert coordinator.releases == ("4.0", "4.1")
-    assert coordinator.is_target
+    assert coordinator.remains
     assert coordinator.affected == "4.0.0 to 4.0.1, 4.1.0 to 4.1.1"
     assert coordinator.fixed_in == ("4.0.2", "4.1.2", "4.2.0")
 

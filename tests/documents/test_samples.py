@@ -47,6 +47,30 @@ def test_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_shown(shown("how-to/readiness.md", "NOT READY"), result.output)
 
 
+def test_known_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 4.2, with streams groups."""
+    members = (*controllers("4.2"), *nodes("4.2"), r.level("streams.version", 1))
+    monkeypatch.setattr(assess, "read_image", lambda _: image(*members, level=29))
+    at = ("--bootstrap-controller", "kafka-1:9093")
+    result = CliRunner().invoke(app, ["readiness", *at])
+    text = shown("how-to/readiness.md", "Known faults on the way")
+    assert "\n".join(line.rstrip() for line in text.splitlines()) in "\n".join(
+        line.rstrip() for line in result.output.splitlines()
+    )
+
+
+def test_what_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of nodes of 4.4 and one of 4.3, with the levels of 4.0 and less."""
+    members = (*controllers("4.4"), *nodes("4.4", "4.3"))
+    monkeypatch.setattr(assess, "read_image", lambda _: image(*members, level=22))
+    at = ("--bootstrap-controller", "kafka-1:9093")
+    result = CliRunner().invoke(app, ["levels", "--off", *at])
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    for line in shown("how-to/readiness.md", "Cluster 5L6g").splitlines()[1:]:
+        assert any(printed.startswith(line.removesuffix("…").rstrip()) for printed in lines), line
+
+
 def test_the_preview_of_a_change() -> None:
     """From the newest level of 3.9 to that of 4.0, as it is shown before the question."""
     levels = {METADATA_VERSION: FeatureLevel(21)}

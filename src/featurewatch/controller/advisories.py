@@ -26,7 +26,7 @@ class Advisory:
     """A known fault that matters on the way.
 
     ``releases`` are those on the way that have it, in some patch: of nodes now and of the target;
-    ``is_target`` is whether the target is among them. ``affected`` has the patches, for people.
+    ``remains`` is whether the nodes have it afterwards too. ``affected`` names the patches.
     ``fixed_in`` is empty where no release with the fix is known. ``level`` is the feature without
     which it does not matter. ``date`` is that of the source, in ISO 8601; with ``undated`` that of
     its reading.
@@ -36,7 +36,7 @@ class Advisory:
     severity: str
     subject: str
     releases: tuple[str, ...]
-    is_target: bool
+    remains: bool
     affected: str
     fixed_in: tuple[str, ...]
     level: str | None
@@ -75,7 +75,7 @@ def advisories(
         sorted(
             found,
             key=lambda each: (
-                not each.is_target,
+                not each.remains,
                 SEVERITIES.index(each.severity),
                 [-number for number in patch_number(each.releases[-1])],
             ),
@@ -108,7 +108,7 @@ def _advisory(entry: AdvisoryEntry, releases: list[str], target: str | None) -> 
         entry.severity,
         entry.subject,
         tuple(releases),
-        target in releases,
+        target is None or target in releases,
         ", ".join(_range(first, last) for first, last in entry.affects),
         entry.fixed_in,
         None if entry.condition is None else entry.condition.feature,

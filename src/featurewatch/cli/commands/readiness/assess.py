@@ -29,6 +29,7 @@ from featurewatch.monitor.step import MonitorState
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, FeatureName
+from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.rows import WORKER_ROWS, cluster_of
 
 _CODES: Final = {
@@ -67,11 +68,7 @@ def run(
     settings = load(config, bus=bus)
     limits = settings.limits()
     if sources:
-        try:
-            image = read_image(load(config, clusters=sources).clusters[0])
-        except ClusterNotReadError as error:
-            print_error(str(error))
-            raise Exit(ExitCode.UNKNOWN) from None
+        image = _read(config, sources)
         report = assess_readiness(image, release, levels, limits=limits, now_ms=now_ms)
         reasons = (_FROM_FILES,) if "log_directory" in sources[0] else ()
         reports = [replace(report, reasons=(*report.reasons, *reasons))]
@@ -109,15 +106,44 @@ def _show(reports: list[ReadinessReport], *, as_json: bool) -> None:
 
 def _code(reports: list[ReadinessReport], cluster: str) -> ExitCode:
     if not reports:
-        scope = f"the cluster {cluster}" if cluster else "any cluster"
-        print_error(
-            f"nothing is known of {scope} yet: is it watched, and does a worker run? "
-            "--bootstrap-controller asks a cluster itself"
-        )
+        _nothing_known(cluster)
         return ExitCode.UNKNOWN
     verdicts = {report.verdict for report in reports}
     order = (Verdict.NO, Verdict.UNKNOWN, Verdict.YES)
     return next(_CODES[verdict] for verdict in order if verdict in verdicts)
+
+
+def images(
+    *, cluster: str, config: Path | None, bus: dict[str, str], sources: list[dict[str, Any]]
+) -> list[ClusterImage]:
+    """The images of clusters: with ``sources`` that of the cluster, else those of the workers.
+
+    Empty, after a line on stderr, if nothing is known. Raises as `run` does.
+    """
+    if sources:
+        return [_read(config, sources)]
+    rows_bus = _bus(load(config, bus=bus), named="bootstrap_servers" in bus)
+    cluster = find_cluster(rows_bus, cluster)
+    states = states_from(rows_bus, cluster)
+    if not states:
+        _nothing_known(cluster)
+    return [state.image for _, state in sorted(states.items())]
+
+
+def _read(config: Path | None, sources: list[dict[str, Any]]) -> ClusterImage:
+    try:
+        return read_image(load(config, clusters=sources).clusters[0])
+    except ClusterNotReadError as error:
+        print_error(str(error))
+        raise Exit(ExitCode.UNKNOWN) from None
+
+
+def _nothing_known(cluster: str) -> None:
+    scope = f"the cluster {cluster}" if cluster else "any cluster"
+    print_error(
+        f"nothing is known of {scope} yet: is it watched, and does a worker run? "
+        "--bootstrap-controller asks a cluster itself"
+    )
 
 
 def states_from(bus: BusSettings, cluster: str = "") -> Mapping[ClusterId, MonitorState]:

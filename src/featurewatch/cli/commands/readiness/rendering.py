@@ -40,10 +40,10 @@ def view(report: ReadinessReport) -> Group:
     """The whole report, for people."""
     parts: list[RenderableType] = [_headline(report), *_reasons(report), Text()]
     parts += _section("In the way", _blockers(report))
-    ahead = [item for item in report.advisories if item.is_target]
+    ahead = [item for item in report.advisories if item.remains]
     parts += _section("Known faults on the way", _advisories(ahead))
-    left = [item for item in report.advisories if not item.is_target]
-    parts += _section("Known faults of the releases that run now", _advisories(left))
+    left = [item for item in report.advisories if not item.remains]
+    parts += _section("Known faults that this leaves behind", _advisories(left, advised=False))
     parts += _section("Levels", [_levels(report.features)])
     if report.changes and report.downgrade_path is not None:
         parts += _section("The way back", _way_back(report.downgrade_path))
@@ -209,8 +209,10 @@ def _when(group: Sequence[Blocker], now_ms: int) -> str:
 _SEVERITY_STYLES: Final = {"critical": "bold red", "warning": "yellow", "info": "dim"}
 
 
-def _advisories(advisories: Sequence[Advisory]) -> Iterator[RenderableType]:
-    """Each known fault: what has it, what happens, what to do, and the date of its source."""
+def _advisories(
+    advisories: Sequence[Advisory], *, advised: bool = True
+) -> Iterator[RenderableType]:
+    """Each known fault: what has it, the date of its source, what happens, and what to do."""
     for item in advisories:
         line = Text(item.severity, style=_SEVERITY_STYLES[item.severity])
         line.append(f"  {item.subject} {item.affected}  ", style="not bold not dim default")
@@ -219,7 +221,8 @@ def _advisories(advisories: Sequence[Advisory]) -> Iterator[RenderableType]:
         )
         yield line
         yield _indented(Text(item.fault), 4)
-        yield _indented(Text(f"→ {item.advice}"), 4)
+        if advised:
+            yield _indented(Text(f"→ {item.advice}"), 4)
 
 
 def _levels(features: Sequence[FeatureReadiness]) -> Table:
@@ -260,7 +263,7 @@ def _way_back(way: DowngradePath) -> Iterator[Text]:
 def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
     for feature in features:
         levels_and_changes = [
-            (item.level, text) for item in feature.consequences if (text := _change(item.change))
+            (item.level, text) for item in feature.consequences if (text := item.change_in_existing)
         ]
         alone = len(feature.consequences) == 1
         changes = "; ".join(
@@ -275,13 +278,6 @@ def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
         yield line
         for level, cost in costs:
             yield Text(f"! {cost}" if alone else f"! {level}: {_lower(cost)}", style="yellow")
-
-
-def _change(text: str) -> str:
-    """What a level changes in an existing cluster, without its defaults for new clusters."""
-    if text.startswith("Nothing"):
-        return ""
-    return text.partition("; ")[2] if text.startswith("New clusters get") else text
 
 
 def _lower(text: str) -> str:
