@@ -131,5 +131,9 @@ def test_lines_that_change_levels(page: str, make_cluster: MakeCluster, tmp_path
         "kafka-1:9092": cluster.bootstrap_servers,
         "kafka-1:9093": cluster.controllers,
     }
+    levels = block_of(page, "yaml", "version: 1\nlevels")
+    (tmp_path / "levels.yaml").write_text(yaml.safe_dump(levels))
+    sections = [{"name": "orders-eu", "servers": cluster.bootstrap_servers}]
+    (tmp_path / "featurewatch.yaml").write_text(yaml.safe_dump({"clusters": sections}))
     with ended(Session(tmp_path, names)) as session:
         follow(session, "levels", page)
