@@ -83,7 +83,7 @@ def apply(tmp_path: Path, content: Any, *options: str) -> Result:
 def test_two_clusters_get_their_levels_once(
     two: tuple[Controller, Controller, tuple[str, ...]], tmp_path: Path
 ) -> None:
-    """What is there is said and not requested; kraft.version has a request of its own, the last."""
+    """What is there is said and not requested; kraft.version comes last, alone."""
     first, second, at = two
     file = {"version": 1, "levels": {MV: 30, GV: 1, KV: 1}}
     result = apply(tmp_path, file, *at)

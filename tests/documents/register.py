@@ -196,6 +196,12 @@ SHOWN: Final = (
     ),
     Entry(
         r"docs/how-to/readiness\.md",
+        "min.insync",
+        SAMPLE,
+        tested_by("tests/documents/test_samples.py::test_what_becomes_of_min_insync_replicas"),
+    ),
+    Entry(
+        r"docs/how-to/readiness\.md",
         "Cluster 5L6g",
         SAMPLE,
         tested_by("tests/documents/test_samples.py::test_what_is_off"),

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from click.testing import CliRunner
+from immutables import Map
 
 from featurewatch.admin.features.metadata import FeatureMetadata
 from featurewatch.admin.features.updates import FeatureUpdate
@@ -14,9 +15,15 @@ from featurewatch.cli.app import app
 from featurewatch.cli.commands.features.common.preview import preview
 from featurewatch.cli.commands.pipeline import audit
 from featurewatch.cli.commands.readiness import assess
+from featurewatch.cli.commands.readiness.rendering import view
+from featurewatch.cli.output.rendering import console
+from featurewatch.controller.kraft import release_of
 from featurewatch.kafka.address import Address
+from featurewatch.monitor.readiness import assess_readiness
+from featurewatch.monitor.readiness.elr_settings import MinIsrFacts
 from featurewatch.pipeline.audit.report import VERDICTS, AuditReport, OutputDifference, TableCounts
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, SupportedRanges
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId, SupportedRanges
+from featurewatch.tables.partitions.minimums import MinIsr
 from tests.documents.blocks import Block, blocks, commands
 from tests.documents.session import assert_shown
 from tests.monitor.readiness.clusters import controllers, image, nodes, ranges
@@ -41,7 +48,7 @@ def test_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
         r.register(7, ranges("3.8")),
     )
     monkeypatch.setattr(time, "time", lambda: 1.0)
-    monkeypatch.setattr(assess, "read_image", lambda _: image(*members, level=19))
+    monkeypatch.setattr(assess, "read_image", lambda *_, **__: image(*members, level=19))
     arguments = ["readiness", "--bootstrap-controller", "kafka-1:9093", "--target", "4.3"]
     result = CliRunner().invoke(app, arguments)
     assert_shown(shown("how-to/readiness.md", "NOT READY"), result.output)
@@ -50,7 +57,7 @@ def test_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_known_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 4.2, with streams groups."""
     members = (*controllers("4.2"), *nodes("4.2"), r.level("streams.version", 1))
-    monkeypatch.setattr(assess, "read_image", lambda _: image(*members, level=29))
+    monkeypatch.setattr(assess, "read_image", lambda *_, **__: image(*members, level=29))
     at = ("--bootstrap-controller", "kafka-1:9093")
     result = CliRunner().invoke(app, ["readiness", *at])
     text = shown("how-to/readiness.md", "Known faults on the way")
@@ -59,10 +66,28 @@ def test_known_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_what_becomes_of_min_insync_replicas() -> None:
+    """One broker with a setting, one with another file, one topic with its own."""
+    facts = MinIsrFacts(
+        Map({"b/2": MinIsr(1, 1), "t/orders": MinIsr(3, 2)}),
+        frozenset({"orders", "payments"}),
+        {NodeId(1): 2, NodeId(3): 1},
+    )
+    members = (*controllers("4.3", "4.3", "4.3"), *nodes("4.3", "4.3", "4.3"))
+    report = assess_readiness(image(*members, level=25), release_of("4.3"), min_isr=facts)
+    shown_text = console()
+    with shown_text.capture() as captured:
+        shown_text.print(view(report))
+    printed = [line.rstrip() for line in captured.get().splitlines()]
+    expected = shown("how-to/readiness.md", "min.insync").splitlines()
+    start = printed.index(expected[0])
+    assert printed[start : start + len(expected)] == expected
+
+
 def test_what_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of nodes of 4.4 and one of 4.3, with the levels of 4.0 and less."""
     members = (*controllers("4.4"), *nodes("4.4", "4.3"))
-    monkeypatch.setattr(assess, "read_image", lambda _: image(*members, level=22))
+    monkeypatch.setattr(assess, "read_image", lambda *_, **__: image(*members, level=22))
     at = ("--bootstrap-controller", "kafka-1:9093")
     result = CliRunner().invoke(app, ["levels", "--off", *at])
     assert result.exit_code == 0

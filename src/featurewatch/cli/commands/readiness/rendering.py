@@ -34,6 +34,7 @@ _GROUPS: Final = 8
 """The number of groups of similar nodes that are shown."""
 
 _VIEWS: Final = 5
+_TOPICS: Final = 5
 
 
 def view(report: ReadinessReport) -> Group:
@@ -48,6 +49,7 @@ def view(report: ReadinessReport) -> Group:
     if report.changes and report.downgrade_path is not None:
         parts += _section("The way back", _way_back(report.downgrade_path))
     parts += _section("What it changes", _consequences(report.features))
+    parts += _section("min.insync.replicas with eligible leader replicas", _elr(report))
     parts += _section("Registered without a living node", _ghosts(report))
     parts += _section("Nodes that see it differently", _views(report))
     return Group(*parts)
@@ -278,6 +280,43 @@ def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
         yield line
         for level, cost in costs:
             yield Text(f"! {cost}" if alone else f"! {level}: {_lower(cost)}", style="yellow")
+
+
+def _elr(report: ReadinessReport) -> Iterator[Text]:
+    """What becomes of the settings when eligible.leader.replicas.version is finalized."""
+    if report.elr_unread:
+        yield Text(
+            "Where it is set was not read: add --bootstrap-controller or --log-directory, or let "
+            "the worker follow operations.",
+            style="yellow",
+        )
+    if (elr := report.elr) is None:
+        return
+    file = f"what the file of the active controller {elr.controller} says"
+    after = file if elr.cluster_after is None else str(elr.cluster_after)
+    if elr.cluster_before is None:
+        source = "" if elr.cluster_after is None else f", {file}"
+        yield Text(f"of the cluster: not set -> {after}{source}", style="yellow")
+    else:
+        yield Text(f"of the cluster: stays {elr.cluster_before}")
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for item in elr.brokers:
+        groups.setdefault((item.before, item.removed), []).append(item.broker)
+    for (before, removed), brokers in groups.items():
+        what = "its setting is removed" if removed else "its file no longer counts"
+        many = "s" if len(brokers) > 1 else ""
+        yield Text(f"broker{many} {ids(brokers)}: {before} -> {after}, {what}", style="yellow")
+    if elr.unread_brokers:
+        many = "s" if len(elr.unread_brokers) > 1 else ""
+        yield Text(
+            f"broker{many} {ids(elr.unread_brokers)}: the value in the file was not read (add "
+            "--bootstrap-server), and no longer counts"
+        )
+    shown = ", ".join(map(plain, elr.topics[:_TOPICS]))
+    more = ", …" if elr.topic_count > _TOPICS else ""
+    if elr.topic_count and (elr.brokers or elr.unread_brokers):
+        yield Text(f"topics that follow these brokers: {elr.topic_count:,} ({shown}{more})")
+    yield Text(f"topics that keep their own setting: {elr.topics_with_own:,}")
 
 
 def _lower(text: str) -> str:
