@@ -207,6 +207,12 @@ SHOWN: Final = (
         tested_by("tests/documents/test_samples.py::test_what_is_off"),
     ),
     Entry(
+        r"docs/how-to/admin\.md",
+        "Kafka orders",
+        SAMPLE,
+        tested_by("tests/documents/test_samples.py::test_strimzi"),
+    ),
+    Entry(
         r"docs/how-to/features\.md",
         "metadata",
         SAMPLE,

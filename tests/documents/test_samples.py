@@ -3,7 +3,10 @@
 `register` sends the texts here; each is compared with what the command's own code prints.
 """
 
+import json
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -26,7 +29,8 @@ from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId, S
 from featurewatch.tables.partitions.minimums import MinIsr
 from tests.documents.blocks import Block, blocks, commands
 from tests.documents.session import assert_shown
-from tests.monitor.readiness.clusters import controllers, image, nodes, ranges
+from tests.monitor.readiness.clusters import controllers, image, led_by, nodes, ranges
+from tests.monitor.strimzi_resources import document, kafka, pool
 from tests.paths import ROOT
 from tests.simulation import records as r
 
@@ -82,6 +86,25 @@ def test_what_becomes_of_min_insync_replicas() -> None:
     expected = shown("how-to/readiness.md", "min.insync").splitlines()
     start = printed.index(expected[0])
     assert printed[start : start + len(expected)] == expected
+
+
+def test_strimzi(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another level than the operator's, and controllers of an earlier node pool."""
+    members = (*controllers("4.3", "4.3", "4.3", "4.3", "4.3"), *nodes("4.3"))
+    live = led_by(image(*members, level=29), 1)
+    quorum = replace(live.log.quorum, voters=(NodeId(1), NodeId(2)))
+    live = replace(live, log=replace(live.log, quorum=quorum))
+    monkeypatch.setattr(assess, "read_image", lambda *_, **__: live)
+    resource = kafka()
+    del resource["status"]["kafkaMetadataVersion"]
+    pools = pool("a", ["controller"], [1, 2]), pool("b", ["broker"], [1])
+    (tmp_path / "kafka.yaml").write_text(json.dumps(document(resource, *pools)))
+    at = ("--bootstrap-controller", "kafka-1:9093")
+    file = str(tmp_path / "kafka.yaml")
+    result = CliRunner().invoke(app, ["cluster", "compare-strimzi", file, *at])
+    assert result.exit_code == 3
+    expected = shown("how-to/admin.md", "Kafka orders").splitlines()
+    assert result.output.splitlines()[1:] == expected[1:]
 
 
 def test_what_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
