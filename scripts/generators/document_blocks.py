@@ -129,6 +129,7 @@ _PAGES: Final = {
     "notify": ("alerts",),
     "rules": ("runbooks",),
     "dashboards": ("metrics",),
+    "levels": ("readiness",),
     "topics": ("admin",),
     "cluster": ("admin",),
     "reassign": ("admin",),

@@ -67,8 +67,13 @@ class ScriptedCluster:
     """
 
     def __init__(
-        self, *nodes: Node, controller: int = 1, speech: ApiDialect = ApiDialect.RELEASED
+        self,
+        *nodes: Node,
+        controller: int = 1,
+        speech: ApiDialect = ApiDialect.RELEASED,
+        cluster_id: str = "cluster",
     ) -> None:
+        self.cluster_id = cluster_id
         self.nodes = dict(enumerate(nodes, start=1))
         self.controller = controller
         self._speech = speech
@@ -127,7 +132,7 @@ class ScriptedCluster:
             if call.key in (METADATA, DESCRIBE_CLUSTER):
                 where = node.names or {node_id: self.address(node_id) for node_id in self.nodes}
                 brokers = {node_id: Endpoint(at.host, at.port) for node_id, at in where.items()}
-                view = ClusterView("cluster", self.controller, brokers)
+                view = ClusterView(self.cluster_id, self.controller, brokers)
                 tell = responses.metadata if call.key == METADATA else responses.describe_cluster
                 return tell(call, view)
             node.updates.append(call)

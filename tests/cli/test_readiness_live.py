@@ -42,6 +42,28 @@ def test_a_real_cluster_that_was_not_rolled_yet(quorum_391: Cluster, tmp_path: P
     assert {blocker["software"] for blocker in report["blockers"]} == {"3.9"}
     assert report["controller_response"]["release"] == "3.9"
     assert report["controller_response"]["assumed"] is False
+    # Nobody set min.insync.replicas by a request, and the brokers' files were not read.
+    assert report["elr"] | {"topics": [], "controller": 0} == {
+        "controller": 0,
+        "cluster_before": None,
+        "cluster_after": None,
+        "brokers": [],
+        "unread_brokers": [1, 2, 3],
+        "topic_count": report["elr"]["topic_count"],
+        "topics": [],
+        "topics_with_own": report["elr"]["topics_with_own"],
+    }
+    with_files = featurewatch(
+        tmp_path,
+        *at,
+        "--bootstrap-server",
+        quorum_391.bootstrap_servers,
+        "--target",
+        "4.3",
+        "--json",
+    )
+    elr = json.loads(with_files.stdout)["elr"]
+    assert (elr["cluster_after"], elr["unread_brokers"], elr["brokers"]) == (1, [], [])
     watched = Watched(controllers=quorum_391.controllers, servers=quorum_391.bootstrap_servers)
     image = read_image(watched)
     now_ms = wall_clock_ms()

@@ -189,6 +189,30 @@ SHOWN: Final = (
         tested_by("tests/documents/test_samples.py::test_readiness"),
     ),
     Entry(
+        r"docs/how-to/readiness\.md",
+        "Known faults",
+        SAMPLE,
+        tested_by("tests/documents/test_samples.py::test_known_faults"),
+    ),
+    Entry(
+        r"docs/how-to/readiness\.md",
+        "min.insync",
+        SAMPLE,
+        tested_by("tests/documents/test_samples.py::test_what_becomes_of_min_insync_replicas"),
+    ),
+    Entry(
+        r"docs/how-to/readiness\.md",
+        "Cluster 5L6g",
+        SAMPLE,
+        tested_by("tests/documents/test_samples.py::test_what_is_off"),
+    ),
+    Entry(
+        r"docs/how-to/admin\.md",
+        "Kafka orders",
+        SAMPLE,
+        tested_by("tests/documents/test_samples.py::test_strimzi"),
+    ),
+    Entry(
         r"docs/how-to/features\.md",
         "metadata",
         SAMPLE,

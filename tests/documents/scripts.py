@@ -64,6 +64,7 @@ def place_of(command: Command) -> str | None:
 
 CODES: Final = (
     (r"featurewatch readiness", frozenset({0, 3})),
+    (r"featurewatch cluster compare-strimzi", frozenset({0, 3})),
     (r"featurewatch operations --cluster", frozenset({0, 4})),  # they may not be followed
     (r"featurewatch fleet drift", frozenset({3})),
     (r"featurewatch fleet readiness", frozenset({0, 3, 4})),

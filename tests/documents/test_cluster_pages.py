@@ -21,6 +21,7 @@ from tests.conftest import MakeCluster
 from tests.documents.blocks import Command
 from tests.documents.following import block_of, ended, follow, pages
 from tests.documents.session import Session
+from tests.monitor.strimzi_resources import document, kafka
 from tests.processes import free_port
 from tests.waiting import eventually
 
@@ -102,6 +103,7 @@ def test_lines_that_change_topics(page: str, quorum_430: Cluster, tmp_path: Path
     brokers = [str(node.id) for node in quorum_430.spec.nodes]
     names = {
         "kafka-1:9092": quorum_430.bootstrap_servers,
+        "kafka-1:9093": quorum_430.controllers,
         "orders": topic,
         "orders.*": f"{topic}.*",
         "4,5,6": ",".join(brokers),
@@ -113,6 +115,7 @@ def test_lines_that_change_topics(page: str, quorum_430: Cluster, tmp_path: Path
         ("topics.json", topics),
         ("plan.json", {"version": 1, "partitions": [move]}),
         ("partitions.json", led),
+        ("kafka.yaml", document(kafka(cluster=quorum_430.cluster_id))),
     ):
         (tmp_path / name).write_text(json.dumps(content))
     (tmp_path / "prepare-upgrade.txt").write_text("features describe\ntopics list\n")
@@ -132,5 +135,9 @@ def test_lines_that_change_levels(page: str, make_cluster: MakeCluster, tmp_path
         "kafka-1:9092": cluster.bootstrap_servers,
         "kafka-1:9093": cluster.controllers,
     }
+    levels = block_of(page, "yaml", "version: 1\nlevels")
+    (tmp_path / "levels.yaml").write_text(yaml.safe_dump(levels))
+    sections = [{"name": "orders-eu", "servers": cluster.bootstrap_servers}]
+    (tmp_path / "featurewatch.yaml").write_text(yaml.safe_dump({"clusters": sections}))
     with ended(Session(tmp_path, names)) as session:
         follow(session, "levels", page)

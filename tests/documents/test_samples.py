@@ -3,10 +3,14 @@
 `register` sends the texts here; each is compared with what the command's own code prints.
 """
 
+import json
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from immutables import Map
 
 from featurewatch.admin.features.metadata import FeatureMetadata
 from featurewatch.admin.features.updates import FeatureUpdate
@@ -14,12 +18,19 @@ from featurewatch.cli.app import app
 from featurewatch.cli.commands.features.common.preview import preview
 from featurewatch.cli.commands.pipeline import audit
 from featurewatch.cli.commands.readiness import assess
+from featurewatch.cli.commands.readiness.rendering import view
+from featurewatch.cli.output.rendering import console
+from featurewatch.controller.kraft import release_of
 from featurewatch.kafka.address import Address
+from featurewatch.monitor.readiness import assess_readiness
+from featurewatch.monitor.readiness.elr_settings import MinIsrFacts
 from featurewatch.pipeline.audit.report import VERDICTS, AuditReport, OutputDifference, TableCounts
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, SupportedRanges
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId, SupportedRanges
+from featurewatch.tables.partitions.minimums import MinIsr
 from tests.documents.blocks import Block, blocks, commands
 from tests.documents.session import assert_shown
-from tests.monitor.readiness.clusters import controllers, image, nodes, ranges
+from tests.monitor.readiness.clusters import controllers, image, led_by, nodes, ranges
+from tests.monitor.strimzi_resources import document, kafka, pool
 from tests.paths import ROOT
 from tests.simulation import records as r
 
@@ -41,10 +52,71 @@ def test_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
         r.register(7, ranges("3.8")),
     )
     monkeypatch.setattr(time, "time", lambda: 1.0)
-    monkeypatch.setattr(assess, "read_image", lambda _: image(*members, level=19))
+    monkeypatch.setattr(assess, "read_image", lambda *_, **__: image(*members, level=19))
     arguments = ["readiness", "--bootstrap-controller", "kafka-1:9093", "--target", "4.3"]
     result = CliRunner().invoke(app, arguments)
     assert_shown(shown("how-to/readiness.md", "NOT READY"), result.output)
+
+
+def test_known_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 4.2, with streams groups."""
+    members = (*controllers("4.2"), *nodes("4.2"), r.level("streams.version", 1))
+    monkeypatch.setattr(assess, "read_image", lambda *_, **__: image(*members, level=29))
+    at = ("--bootstrap-controller", "kafka-1:9093")
+    result = CliRunner().invoke(app, ["readiness", *at])
+    text = shown("how-to/readiness.md", "Known faults on the way")
+    assert "\n".join(line.rstrip() for line in text.splitlines()) in "\n".join(
+        line.rstrip() for line in result.output.splitlines()
+    )
+
+
+def test_what_becomes_of_min_insync_replicas() -> None:
+    """One broker with a setting, one with another file, one topic with its own."""
+    facts = MinIsrFacts(
+        Map({"b/2": MinIsr(1, 1), "t/orders": MinIsr(3, 2)}),
+        frozenset({"orders", "payments"}),
+        {NodeId(1): 2, NodeId(3): 1},
+    )
+    members = (*controllers("4.3", "4.3", "4.3"), *nodes("4.3", "4.3", "4.3"))
+    report = assess_readiness(image(*members, level=25), release_of("4.3"), min_isr=facts)
+    shown_text = console()
+    with shown_text.capture() as captured:
+        shown_text.print(view(report))
+    printed = [line.rstrip() for line in captured.get().splitlines()]
+    expected = shown("how-to/readiness.md", "min.insync").splitlines()
+    start = printed.index(expected[0])
+    assert printed[start : start + len(expected)] == expected
+
+
+def test_strimzi(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Another level than the operator's, and controllers of an earlier node pool."""
+    members = (*controllers("4.3", "4.3", "4.3", "4.3", "4.3"), *nodes("4.3"))
+    live = led_by(image(*members, level=29), 1)
+    quorum = replace(live.log.quorum, voters=(NodeId(1), NodeId(2)))
+    live = replace(live, log=replace(live.log, quorum=quorum))
+    monkeypatch.setattr(assess, "read_image", lambda *_, **__: live)
+    resource = kafka()
+    del resource["status"]["kafkaMetadataVersion"]
+    pools = pool("a", ["controller"], [1, 2]), pool("b", ["broker"], [1])
+    (tmp_path / "kafka.yaml").write_text(json.dumps(document(resource, *pools)))
+    at = ("--bootstrap-controller", "kafka-1:9093")
+    file = str(tmp_path / "kafka.yaml")
+    result = CliRunner().invoke(app, ["cluster", "compare-strimzi", file, *at])
+    assert result.exit_code == 3
+    expected = shown("how-to/admin.md", "Kafka orders").splitlines()
+    assert result.output.splitlines()[1:] == expected[1:]
+
+
+def test_what_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of nodes of 4.4 and one of 4.3, with the levels of 4.0 and less."""
+    members = (*controllers("4.4"), *nodes("4.4", "4.3"))
+    monkeypatch.setattr(assess, "read_image", lambda *_, **__: image(*members, level=22))
+    at = ("--bootstrap-controller", "kafka-1:9093")
+    result = CliRunner().invoke(app, ["levels", "--off", *at])
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    for line in shown("how-to/readiness.md", "Cluster 5L6g").splitlines()[1:]:
+        assert any(printed.startswith(line.removesuffix("…").rstrip()) for printed in lines), line
 
 
 def test_the_preview_of_a_change() -> None:

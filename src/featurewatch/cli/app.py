@@ -25,6 +25,8 @@ SUMMARIES: Final = {
     "epochs": "Show the state at each feature revision, oldest first.",
     "readiness": "Assess whether a cluster can go to a release: all blockers, the downgrade path, "
     "the cost.",
+    "levels": "Show the finalized levels, and what the software has and these levels leave off, by "
+    "KIP.",
     "retire": "Retire a source that was removed from the configuration, and the data that only it "
     "reported.",
     "resync": "Request that the sources of a cluster republish its whole state.",
@@ -54,7 +56,16 @@ SUMMARIES: Final = {
 
 _SECTIONS: Final = {
     "Run": ("up", "watch", "worker", "web", "notify", "mcp"),
-    "Ask": ("state", "changes", "operations", "alerts", "epochs", "readiness", "rehearse"),
+    "Ask": (
+        "state",
+        "changes",
+        "operations",
+        "alerts",
+        "epochs",
+        "readiness",
+        "levels",
+        "rehearse",
+    ),
     "Change": (
         "features",
         "topics",

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from featurewatch.cli.output import terminal
+from featurewatch.common.id_runs import format_ids
 from featurewatch.common.text import plain as plain
 from featurewatch.controller.levels import finalized_name
 from featurewatch.kafka.releases import learned_notes
@@ -29,8 +30,9 @@ MAX_COLUMNS = 6
 """The number of classes of nodes that are shown side by side."""
 
 MAX_ALERTS = 20
-MAX_RUNS = 8
-"""The number of runs of ids that are spelled out."""
+
+ids = format_ids
+"""Formats ids for people, with runs drawn together."""
 
 _MIGRATED = "post-migration"
 """From then on the znodes, including that of the controller, are leftovers."""
@@ -232,17 +234,3 @@ def _notes(fenced: Sequence[NodeId], silent: Sequence[NodeId]) -> str:
     groups = ((fenced, "fenced"), (silent, "silent"))
     notes = [f"{ids(group)} {note}" for group, note in groups if group]
     return f" ({', '.join(notes)})" if notes else ""
-
-
-def ids(nodes: Sequence[int]) -> str:
-    """Ids with runs drawn together, ``1-3, 7``; after some runs only how many more there are."""
-    runs: list[list[int]] = []
-    for node in sorted(nodes):
-        if runs and node == runs[-1][1] + 1:
-            runs[-1][1] = node
-        else:
-            runs.append([node, node])
-    shown = runs[:MAX_RUNS]
-    text = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in shown)
-    hidden_count = len(nodes) - sum(high - low + 1 for low, high in shown)
-    return f"{text} and {hidden_count:,} more" if hidden_count else text

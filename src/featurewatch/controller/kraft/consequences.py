@@ -21,6 +21,21 @@ class Consequence:
     costs: tuple[str, ...]
     sources: tuple[str, ...]
 
+    @property
+    def change_in_existing(self) -> str:
+        """What it changes in an existing cluster; empty if that is nothing."""
+        if self.change.startswith("Nothing"):
+            return ""
+        if self.change.startswith("New clusters get"):
+            return self.change.partition("; ")[2]
+        return self.change
+
+    @property
+    def proposals(self) -> tuple[str, ...]:
+        """The KIPs of the sources, or else the tickets; empty if there are neither."""
+        kips = tuple(source for source in self.sources if source.startswith("KIP-"))
+        return kips or tuple(source for source in self.sources if source.startswith("KAFKA-"))
+
 
 @from_releases
 def consequences() -> Mapping[tuple[FeatureName, FeatureLevel], Consequence]:

@@ -4,6 +4,7 @@
 a pure function of the cluster's image; `state_timers` adds when states and conditions began.
 """
 
+from featurewatch.controller.advisories import Advisory
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.software import (
     format_releases,
@@ -12,6 +13,7 @@ from featurewatch.controller.software import (
 )
 from featurewatch.monitor.readiness.blockers import Blocker, NodeCondition
 from featurewatch.monitor.readiness.divergence import NodeDivergence, applied_by_all
+from featurewatch.monitor.readiness.known_faults import known_faults
 from featurewatch.monitor.readiness.report import (
     ControllerResponse,
     FeatureReadiness,
@@ -37,6 +39,7 @@ from featurewatch.monitor.readiness.upgrade_state import (
 __all__ = [
     "DEFAULT_LIMITS",
     "NO_TIMES",
+    "Advisory",
     "Blocker",
     "ClusterUpgradeState",
     "ControllerResponse",
@@ -55,6 +58,7 @@ __all__ = [
     "assess_readiness",
     "downgrade_path",
     "format_releases",
+    "known_faults",
     "release_levels",
     "release_of_capabilities",
     "startable_releases",

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from immutables import Map
 
+from featurewatch.controller.advisories import Advisory
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.kraft.consequences import Consequence, between
@@ -26,6 +27,13 @@ from featurewatch.monitor.readiness.blockers import (
     ghosts_of,
 )
 from featurewatch.monitor.readiness.divergence import NodeDivergence, divergences
+from featurewatch.monitor.readiness.elr_settings import (
+    ELR_VERSION,
+    ElrSettings,
+    MinIsrFacts,
+    elr_settings,
+)
+from featurewatch.monitor.readiness.known_faults import known_faults
 from featurewatch.monitor.readiness.reasons import Reason, reasons_of
 from featurewatch.monitor.readiness.state_timers import (
     CLUSTER,
@@ -118,7 +126,10 @@ class ReadinessReport:
     name of the requested release. ``state`` is that of the cluster, since ``since_ms``.
     ``controller_response`` is the controller's response, None in ZooKeeper mode, where nothing
     would change, and where it is not known, which a reason says. ``learned`` says where learned
-    tables come from that it rests on. Times are in ms since the Unix epoch.
+    tables come from that it rests on. ``advisories`` are the known faults on the way, which change
+    no verdict. ``elr`` is what finalizing eligible.leader.replicas.version does to
+    min.insync.replicas (None: it is not raised from 0, or the settings were not read, which
+    ``elr_unread`` says). Times are in ms since the Unix epoch.
     """
 
     cluster: str
@@ -135,6 +146,9 @@ class ReadinessReport:
     controller_response: ControllerResponse | None
     downgrade_path: DowngradePath | None
     learned: tuple[str, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
+    elr: ElrSettings | None = None
+    elr_unread: bool = False
 
     @property
     def changes(self) -> bool:
@@ -165,12 +179,14 @@ def assess_readiness(
     times: StateTimers = NO_TIMES,
     limits: Limits = DEFAULT_LIMITS,
     now_ms: int = -1,
+    min_isr: MinIsrFacts | None = None,
 ) -> ReadinessReport:
     """Whether the levels of a release, or these levels, can be finalized in a cluster now.
 
     ``levels`` override those of the release. Without either, the target is the newest release that
     some living node runs, unless that is unknown. ``times`` has since when nodes are offline;
-    ``now_ms`` is the time in milliseconds since the Unix epoch.
+    ``now_ms`` is the time in milliseconds since the Unix epoch. ``min_isr`` is where
+    min.insync.replicas is set (None: not read).
 
     The cost follows the number of node classes and of blockers.
     """
@@ -193,6 +209,11 @@ def assess_readiness(
         reasons.append((Verdict.NO, f"Kafka's controller refuses: {response.refusals[0]}"))
     verdict = _verdict(blockers, reasons)
     is_whole = image.ready and not image.incomplete
+    raises_elr = (
+        is_kraft(image)
+        and target_levels.get(ELR_VERSION, 0) > 0
+        and image.features.levels.get(ELR_VERSION, 0) == 0
+    )
     since = times.states.get(CLUSTER, StateSince(upgrade_state.state, -1))
     return ReadinessReport(
         cluster=image.cluster,
@@ -213,7 +234,15 @@ def assess_readiness(
             image.features.levels,
             [target.name if target else None],
         ),
+        advisories=known_faults(image, target, target_levels, ghosts) if is_kraft(image) else (),
+        elr=_elr(image, min_isr) if raises_elr and min_isr is not None else None,
+        elr_unread=raises_elr and min_isr is None,
     )
+
+
+def _elr(image: ClusterImage, facts: MinIsrFacts) -> ElrSettings:
+    brokers = (key.node_id for key in image.nodes.nodes if key.role is Role.BROKER)
+    return elr_settings(facts, active_controller(image).node_id, brokers)
 
 
 def _no_target(newest: Capabilities | None) -> str:

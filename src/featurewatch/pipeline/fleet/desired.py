@@ -93,8 +93,15 @@ class Environment(_Strict):
         return any(fnmatchcase(name, pattern) for name in names for pattern in self.clusters)
 
 
+FORMAT: Final = 1
+"""The format of the file; a file without ``version`` has it."""
+
+
 class DesiredLevels(_Strict):
-    """The environments by name, and the labels of clusters by their id."""
+    """The environments by name, and the labels of clusters by their id.
+
+    In the file, ``levels`` without environments are those of every cluster.
+    """
 
     environments: dict[str, Environment] = Field(min_length=1)
     clusters: dict[str, ClusterLabels] = Field(default_factory=dict)
@@ -103,13 +110,15 @@ class DesiredLevels(_Strict):
         """Returns the name and labels of a cluster; empty ones if the file has none."""
         return self.clusters.get(cluster, _NO_LABELS)
 
-    def environment_of(self, cluster: str) -> str | None:
+    def environment_of(self, cluster: str, name: str = "") -> str | None:
         """Returns the environment of a cluster (None: it is in none).
+
+        ``name`` is its name where the file has none.
 
         Raises:
             DesiredError: The cluster is in more than one.
         """
-        labels = self.labels_of(cluster)
+        labels = self.clusters.get(cluster) or ClusterLabels(name=name)
         names = [
             name
             for name, environment in self.environments.items()
@@ -138,6 +147,9 @@ class DesiredLevels(_Strict):
         return dict(sorted(missing.items()))
 
 
+EVERYWHERE: Final = "all clusters"
+"""The environment of levels that the file has for every cluster."""
+
 _NO_LABELS: Final = ClusterLabels()
 
 
@@ -153,6 +165,14 @@ def read_desired(file: Path) -> DesiredLevels:
         raise DesiredError(str(error)) from None
     if not isinstance(content, dict):
         raise DesiredError(f"{file} must have the section environments on its first level")
+    version = str(content.pop("version", FORMAT)).strip()  # the file's scalars are texts
+    if version != str(FORMAT):
+        raise DesiredError(
+            f"{file} has the format {version[:20]}, and this version of featurewatch reads {FORMAT}"
+        )
+    if "levels" in content and "environments" not in content:
+        everywhere = {"clusters": ["*"], "levels": content.pop("levels")}
+        content["environments"] = {EVERYWHERE: everywhere}
     try:
         return DesiredLevels.model_validate(content)
     except ValidationError as error:

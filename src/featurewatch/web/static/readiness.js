@@ -28,6 +28,26 @@ function Blockers({ blockers, count }) {
   <//>`;
 }
 
+// A source is a ticket, a KIP or an address; only addresses of the web are links.
+function Source({ source }) {
+  const address = source.startsWith('https://') ? source
+    : source.startsWith('KAFKA-') ? `https://issues.apache.org/jira/browse/${source}` : null;
+  return address ? html`<a href=${address} rel="noreferrer">${source.replace(/^https:\/\//, '')}</a>` : source;
+}
+
+function Advisories({ advisories }) {
+  if (!advisories.length) return null;
+  return html`<${Table} caption=${`${advisories.length} known ${advisories.length === 1 ? 'fault' : 'faults'} on the way`} columns=${['severity', 'affects', 'fault', 'what to do', 'source']}>
+    ${advisories.map((item) => html`<tr key=${item.id}>
+      <td><${Word} word=${item.severity} /></td>
+      <td class="wrap">${item.subject}, ${item.affected}</td>
+      <td class="wrap">${item.fault}</td>
+      <td class="wrap">${item.advice}</td>
+      <td class="wrap">${item.sources.map((source, index) => html`${index ? ', ' : ''}<${Source} source=${source} />`)} (${item.undated ? 'read ' : ''}${item.date})</td>
+    </tr>`)}
+  <//>`;
+}
+
 function Controller({ response }) {
   if (!response) return null;
   const name = response.controller >= 0 ? `Controller ${response.controller}` : 'The active controller';
@@ -72,6 +92,7 @@ export function Readiness({ store }) {
     ${report.learned.map((note) => html`<p>${note}</p>`)}
     <${Controller} response=${report.controller_response} />
     <${Blockers} blockers=${report.blockers} count=${report.blocker_count} />
+    <${Advisories} advisories=${report.advisories} />
     <${Levels} features=${report.features} names=${levels.names} />
     ${report.downgrade_path && html`<p><b>The way back:</b> ${report.downgrade_path.reason}</p>`}
     ${consequences.length > 0 && html`<details><summary>What it changes (${consequences.length})</summary><ul>

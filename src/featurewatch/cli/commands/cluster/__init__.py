@@ -6,6 +6,8 @@ from featurewatch.cli.command_line import LazyGroup
 
 SUMMARIES: Final = {
     "metadata": "Show the cluster's id, its brokers and its controller.",
+    "compare-strimzi": "Show where a cluster and its Strimzi resources disagree: level, release, "
+    "node ids, voters.",
     "unregister-broker": "Remove the registration of a decommissioned broker.",
     "unregister-controller": "Remove the registration of a decommissioned controller.",
 }
@@ -14,7 +16,11 @@ cluster = LazyGroup(
     "cluster",
     SUMMARIES,
     "featurewatch.cli.commands.cluster.{}",
-    shared={"unregister-broker": "unregister", "unregister-controller": "unregister"},
+    shared={
+        "compare-strimzi": "strimzi",
+        "unregister-broker": "unregister",
+        "unregister-controller": "unregister",
+    },
     help="Show the nodes of a cluster, and remove registrations of decommissioned ones.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -14,6 +14,7 @@ SUMMARIES: Final = {
     "delete": "Delete features that were finalized by mistake or are retired.",
     "enable-latest": "Raise every feature to the highest level that all nodes of the cluster "
     "support.",
+    "apply": "Give one cluster, or those of a configuration, the levels that a file desires.",
     "version-mapping": "Show the level of every feature in a release; needs no cluster.",
     "feature-dependencies": "Show which levels of other features a level depends on; needs no "
     "cluster.",

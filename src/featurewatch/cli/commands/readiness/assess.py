@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.readiness.rendering import view
-from featurewatch.cli.config.settings import Settings, load
+from featurewatch.cli.config.settings import ClusterSection, Settings, load
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output import rendering
 from featurewatch.cli.output.cluster_lookup import find_cluster
 from featurewatch.cli.output.terminal import print_error
-from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, read_image
+from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, LogReading, read_image
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.kraft.releases import (
     Release,
@@ -23,12 +23,14 @@ from featurewatch.controller.kraft.releases import (
     production_levels,
     release_of,
 )
-from featurewatch.monitor.readiness import ReadinessReport, assess_readiness
+from featurewatch.monitor.readiness import Limits, ReadinessReport, assess_readiness
+from featurewatch.monitor.readiness.elr_settings import facts_of
 from featurewatch.monitor.rows import states_of_rows
 from featurewatch.monitor.step import MonitorState
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, FeatureName
+from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.rows import WORKER_ROWS, cluster_of
 
 _CODES: Final = {
@@ -67,12 +69,7 @@ def run(
     settings = load(config, bus=bus)
     limits = settings.limits()
     if sources:
-        try:
-            image = read_image(load(config, clusters=sources).clusters[0])
-        except ClusterNotReadError as error:
-            print_error(str(error))
-            raise Exit(ExitCode.UNKNOWN) from None
-        report = assess_readiness(image, release, levels, limits=limits, now_ms=now_ms)
+        report = _assess_cluster(config, sources, release, levels, limits, now_ms)
         reasons = (_FROM_FILES,) if "log_directory" in sources[0] else ()
         reports = [replace(report, reasons=(*report.reasons, *reasons))]
     else:
@@ -82,12 +79,41 @@ def run(
         states = states_from(rows_bus, cluster)
         reports = [
             assess_readiness(
-                state.image, release, levels, times=state.times, limits=limits, now_ms=now_ms
+                state.image,
+                release,
+                levels,
+                times=state.times,
+                limits=limits,
+                now_ms=now_ms,
+                min_isr=facts_of(state.partitions.image if state.partitions else None),
             )
             for _, state in sorted(states.items())
         ]
     _show(reports, as_json=as_json)
     return _code(reports, cluster)
+
+
+def _assess_cluster(
+    config: Path | None,
+    sources: list[dict[str, Any]],
+    release: Release | None,
+    levels: dict[FeatureName, FeatureLevel] | None,
+    limits: Limits,
+    now_ms: int,
+) -> ReadinessReport:
+    """Reads the cluster itself; files of brokers only if the level that they matter for is due."""
+    # Here, since the worker's state needs no client.
+    from featurewatch.cli.commands.readiness.min_isr import MinIsrLog, values_in_files
+
+    log = MinIsrLog()
+    section = load(config, clusters=sources).clusters[0]
+    has_log = bool(section.controllers or section.log_directory)
+    image = _read(section, log.reading() if has_log else None)
+    report = assess_readiness(image, release, levels, limits=limits, now_ms=now_ms)
+    if not (report.elr_unread and has_log):
+        return report
+    facts = log.facts(values_in_files(section))
+    return assess_readiness(image, release, levels, limits=limits, now_ms=now_ms, min_isr=facts)
 
 
 def _bus(settings: Settings, *, named: bool) -> BusSettings:
@@ -109,15 +135,44 @@ def _show(reports: list[ReadinessReport], *, as_json: bool) -> None:
 
 def _code(reports: list[ReadinessReport], cluster: str) -> ExitCode:
     if not reports:
-        scope = f"the cluster {cluster}" if cluster else "any cluster"
-        print_error(
-            f"nothing is known of {scope} yet: is it watched, and does a worker run? "
-            "--bootstrap-controller asks a cluster itself"
-        )
+        _nothing_known(cluster)
         return ExitCode.UNKNOWN
     verdicts = {report.verdict for report in reports}
     order = (Verdict.NO, Verdict.UNKNOWN, Verdict.YES)
     return next(_CODES[verdict] for verdict in order if verdict in verdicts)
+
+
+def images(
+    *, cluster: str, config: Path | None, bus: dict[str, str], sources: list[dict[str, Any]]
+) -> list[ClusterImage]:
+    """The images of clusters: with ``sources`` that of the cluster, else those of the workers.
+
+    Empty, after a line on stderr, if nothing is known. Raises as `run` does.
+    """
+    if sources:
+        return [_read(load(config, clusters=sources).clusters[0])]
+    rows_bus = _bus(load(config, bus=bus), named="bootstrap_servers" in bus)
+    cluster = find_cluster(rows_bus, cluster)
+    states = states_from(rows_bus, cluster)
+    if not states:
+        _nothing_known(cluster)
+    return [state.image for _, state in sorted(states.items())]
+
+
+def _read(section: ClusterSection, reading: LogReading | None = None) -> ClusterImage:
+    try:
+        return read_image(section, reading=reading) if reading else read_image(section)
+    except ClusterNotReadError as error:
+        print_error(str(error))
+        raise Exit(ExitCode.UNKNOWN) from None
+
+
+def _nothing_known(cluster: str) -> None:
+    scope = f"the cluster {cluster}" if cluster else "any cluster"
+    print_error(
+        f"nothing is known of {scope} yet: is it watched, and does a worker run? "
+        "--bootstrap-controller asks a cluster itself"
+    )
 
 
 def states_from(bus: BusSettings, cluster: str = "") -> Mapping[ClusterId, MonitorState]:

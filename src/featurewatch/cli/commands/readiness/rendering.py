@@ -13,6 +13,7 @@ from featurewatch.cli.output.rendering import clock, ids, plain
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.levels import finalized_name, level_name
 from featurewatch.monitor.readiness import (
+    Advisory,
     Blocker,
     ControllerResponse,
     DowngradePath,
@@ -33,16 +34,22 @@ _GROUPS: Final = 8
 """The number of groups of similar nodes that are shown."""
 
 _VIEWS: Final = 5
+_TOPICS: Final = 5
 
 
 def view(report: ReadinessReport) -> Group:
     """The whole report, for people."""
     parts: list[RenderableType] = [_headline(report), *_reasons(report), Text()]
     parts += _section("In the way", _blockers(report))
+    ahead = [item for item in report.advisories if item.remains]
+    parts += _section("Known faults on the way", _advisories(ahead))
+    left = [item for item in report.advisories if not item.remains]
+    parts += _section("Known faults that this leaves behind", _advisories(left, advised=False))
     parts += _section("Levels", [_levels(report.features)])
     if report.changes and report.downgrade_path is not None:
         parts += _section("The way back", _way_back(report.downgrade_path))
     parts += _section("What it changes", _consequences(report.features))
+    parts += _section("min.insync.replicas with eligible leader replicas", _elr(report))
     parts += _section("Registered without a living node", _ghosts(report))
     parts += _section("Nodes that see it differently", _views(report))
     return Group(*parts)
@@ -201,6 +208,25 @@ def _when(group: Sequence[Blocker], now_ms: int) -> str:
     return ", ".join(filter(None, (away, registered)))
 
 
+_SEVERITY_STYLES: Final = {"critical": "bold red", "warning": "yellow", "info": "dim"}
+
+
+def _advisories(
+    advisories: Sequence[Advisory], *, advised: bool = True
+) -> Iterator[RenderableType]:
+    """Each known fault: what has it, the date of its source, what happens, and what to do."""
+    for item in advisories:
+        line = Text(item.severity, style=_SEVERITY_STYLES[item.severity])
+        line.append(f"  {item.subject} {item.affected}  ", style="not bold not dim default")
+        line.append(
+            f"{item.id}, {'read ' if item.undated else ''}{item.date}", style="not bold dim"
+        )
+        yield line
+        yield _indented(Text(item.fault), 4)
+        if advised:
+            yield _indented(Text(f"→ {item.advice}"), 4)
+
+
 def _levels(features: Sequence[FeatureReadiness]) -> Table:
     table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     for title in ("feature", "finalized", "target", "all nodes", "state", ""):
@@ -239,7 +265,7 @@ def _way_back(way: DowngradePath) -> Iterator[Text]:
 def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
     for feature in features:
         levels_and_changes = [
-            (item.level, text) for item in feature.consequences if (text := _change(item.change))
+            (item.level, text) for item in feature.consequences if (text := item.change_in_existing)
         ]
         alone = len(feature.consequences) == 1
         changes = "; ".join(
@@ -256,11 +282,41 @@ def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
             yield Text(f"! {cost}" if alone else f"! {level}: {_lower(cost)}", style="yellow")
 
 
-def _change(text: str) -> str:
-    """What a level changes in an existing cluster, without its defaults for new clusters."""
-    if text.startswith("Nothing"):
-        return ""
-    return text.partition("; ")[2] if text.startswith("New clusters get") else text
+def _elr(report: ReadinessReport) -> Iterator[Text]:
+    """What becomes of the settings when eligible.leader.replicas.version is finalized."""
+    if report.elr_unread:
+        yield Text(
+            "Where it is set was not read: add --bootstrap-controller or --log-directory, or let "
+            "the worker follow operations.",
+            style="yellow",
+        )
+    if (elr := report.elr) is None:
+        return
+    file = f"what the file of the active controller {elr.controller} says"
+    after = file if elr.cluster_after is None else str(elr.cluster_after)
+    if elr.cluster_before is None:
+        source = "" if elr.cluster_after is None else f", {file}"
+        yield Text(f"of the cluster: not set -> {after}{source}", style="yellow")
+    else:
+        yield Text(f"of the cluster: stays {elr.cluster_before}")
+    groups: dict[tuple[int, bool], list[int]] = {}
+    for item in elr.brokers:
+        groups.setdefault((item.before, item.removed), []).append(item.broker)
+    for (before, removed), brokers in groups.items():
+        what = "its setting is removed" if removed else "its file no longer counts"
+        many = "s" if len(brokers) > 1 else ""
+        yield Text(f"broker{many} {ids(brokers)}: {before} -> {after}, {what}", style="yellow")
+    if elr.unread_brokers:
+        many = "s" if len(elr.unread_brokers) > 1 else ""
+        yield Text(
+            f"broker{many} {ids(elr.unread_brokers)}: the value in the file was not read (add "
+            "--bootstrap-server), and no longer counts"
+        )
+    shown = ", ".join(map(plain, elr.topics[:_TOPICS]))
+    more = ", …" if elr.topic_count > _TOPICS else ""
+    if elr.topic_count and (elr.brokers or elr.unread_brokers):
+        yield Text(f"topics that follow these brokers: {elr.topic_count:,} ({shown}{more})")
+    yield Text(f"topics that keep their own setting: {elr.topics_with_own:,}")
 
 
 def _lower(text: str) -> str:

@@ -1,0 +1,127 @@
+"""``featurewatch cluster compare-strimzi``: a cluster beside its Strimzi resources."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from featurewatch.cli.command_line import Argument, Exit, Option, command
+from featurewatch.cli.config import options
+from featurewatch.cli.config.options import (
+    ADDRESSES,
+    AsJson,
+    BusServers,
+    ClusterIdOption,
+    CommandConfig,
+    ConfigFile,
+    ControllersConfig,
+    LogDirectory,
+    OnlyCluster,
+    Prefix,
+)
+from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import print_line
+
+if TYPE_CHECKING:
+    from featurewatch.monitor.strimzi import StrimziKafka
+
+_MAX_BYTES: Final = 2 * 1024 * 1024
+
+
+@command()
+def compare_strimzi(
+    file: Annotated[
+        Path, Argument(metavar="FILE", help="YAML or JSON of the Kafka and its node pools.")
+    ],
+    name: Annotated[
+        str, Option("--name", metavar="NAME", help="Kafka resource, if the file has several.")
+    ] = "",
+    cluster: OnlyCluster = "",
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+    bootstrap_controller: Annotated[
+        str,
+        Option(
+            metavar=ADDRESSES,
+            help="Controllers to read the cluster from directly, without a worker.",
+        ),
+    ] = "",
+    bootstrap_server: Annotated[
+        str, Option(metavar=ADDRESSES, help="Brokers to read the nodes from.")
+    ] = "",
+    log_directory: LogDirectory = None,
+    cluster_id: ClusterIdOption = "",
+    command_config: CommandConfig = None,
+    controllers_config: ControllersConfig = None,
+) -> None:
+    """Show where a cluster and its Strimzi resources disagree: level, release, node ids, voters.
+
+    FILE is what `kubectl get kafka,kafkanodepool -o yaml` prints. The cluster is read from the
+    worker's state, or directly. Exits with 3 if they disagree, with 4 if that is not known.
+    """
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.commands.readiness.assess import images
+    from featurewatch.cli.output.rendering import print_json
+    from featurewatch.common.text import plain
+    from featurewatch.monitor.strimzi import compare
+
+    kafka = _kafka(file, name)
+    sources = options.cluster_flags(
+        controllers=bootstrap_controller,
+        servers=bootstrap_server,
+        log_directory=log_directory,
+        command_config=command_config,
+        controllers_config=controllers_config,
+    )
+    if sources and (cluster_id or cluster):
+        sources[0]["cluster_id"] = cluster_id or cluster
+    found = images(
+        # The worker may follow many clusters, of which the resource names one.
+        cluster=cluster or cluster_id or ("" if sources else kafka.cluster_id),
+        config=config,
+        bus=options.bus_flags(bus, prefix),
+        sources=sources,
+    )
+    if not found:
+        raise Exit(ExitCode.UNKNOWN)
+    if len(found) > 1:
+        raise UsageError("the worker follows more than one cluster: pass --cluster")
+    differences = compare(kafka, found[0])
+    if as_json:
+        print_json({"kafka": kafka.name, "cluster": found[0].cluster, "differences": differences})
+    else:
+        print_line(f"Kafka {plain(kafka.name)}, cluster {plain(found[0].cluster)}")
+        for item in differences:
+            print_line(f"  {'?' if item.is_unknown else '✗'} {plain(item.text)}")
+        if not differences:
+            print_line("  The resources and the cluster agree.")
+    if any(not item.is_unknown for item in differences):
+        raise Exit(ExitCode.NO)
+    if differences:
+        raise Exit(ExitCode.UNKNOWN)
+
+
+def _kafka(file: Path, name: str) -> "StrimziKafka":
+    """The resources in a file; raises `UsageError`."""
+    from featurewatch.common import yaml_file
+    from featurewatch.monitor.strimzi import StrimziError, kafka_of
+
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_MAX_BYTES + 1)
+        text = content.decode()
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{file} is not YAML: it is not text") from None
+    if len(content) > _MAX_BYTES:
+        raise UsageError(f"{file} has more than 2 MiB: save the Kafka and its node pools alone")
+    try:
+        parts = re.split(r"^---\s*$", text, flags=re.MULTILINE)
+        documents: list[Any] = [yaml_file.parse(part, str(file)) for part in parts if part.strip()]
+        return kafka_of(documents, name)
+    except yaml_file.YamlError as error:
+        raise UsageError(str(error)) from None
+    except StrimziError as error:
+        raise UsageError(f"{file}: {error}") from None
