@@ -129,6 +129,7 @@ _PAGES: Final = {
     "notify": ("alerts",),
     "rules": ("runbooks",),
     "dashboards": ("metrics",),
+    "schemas": ("client", "topics"),
     "topics": ("admin",),
     "cluster": ("admin",),
     "reassign": ("admin",),

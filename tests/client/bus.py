@@ -21,6 +21,7 @@ class ClientBus:
 
     def put(self, topic: Topic, *messages: Message, partition: int = 1, time_ms: int = 0) -> None:
         """Publishes messages, and returns once they are on the topic; 0: current time."""
+        errors: list[object] = []
         for message in messages:
             self._producer.produce(
                 self.settings.topic(topic),
@@ -29,5 +30,7 @@ class ClientBus:
                 partition=partition,
                 timestamp=time_ms,
                 headers=message.headers,  # type: ignore[arg-type]
+                on_delivery=lambda error, _: errors.append(error),
             )
         assert self._producer.flush(60) == 0
+        assert errors == [None] * len(messages)

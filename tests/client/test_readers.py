@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -30,6 +31,7 @@ from tests.client.published import (
     operation,
     snapshot,
 )
+from tests.waiting import until_async
 
 THREADS = "featurewatch-client"
 
@@ -69,7 +71,9 @@ async def test_a_reader_that_is_cancelled_closes_its_connection(topics: ClientBu
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not [each for each in threading.enumerate() if each.name.startswith(THREADS)]
+    await until_async(
+        lambda: not [each for each in threading.enumerate() if each.name.startswith(THREADS)]
+    )
 
 
 def test_every_topic_has_a_reader(topics: ClientBus):
@@ -96,7 +100,7 @@ def test_a_reader_continues_after_what_was_processed(topics: ClientBus):
     assert read() == [1, 2]
     topics.put(FEATURE_CHANGES, encode_output(change(3)))
     assert read() == [2, 3]
-    assert store.positions[FEATURE_CHANGES.name()].revisions == {CLUSTER: 2}
+    assert store.positions[topics.settings.topic(FEATURE_CHANGES)].revisions == {CLUSTER: 2}
     # A hole is noticed across the restart.
     topics.put(FEATURE_CHANGES, encode_output(change(9)))
     with (
@@ -131,8 +135,9 @@ def test_a_bus_of_another_prefix_is_named(topics: ClientBus):
 
 def test_a_reader_from_a_time(topics: ClientBus):
     """What was published at or after it; a time without a zone could be any."""
-    topics.put(FEATURE_CHANGES, encode_output(change(3)), partition=0, time_ms=4_000_000_000_000)
-    since = datetime.fromtimestamp(3_999_999_999, UTC)
+    now_ms = time.time_ns() // 1_000_000
+    topics.put(FEATURE_CHANGES, encode_output(change(3)), partition=0, time_ms=now_ms + 60_000)
+    since = datetime.fromtimestamp(now_ms / 1000 + 30, UTC)
     assert next(sync.changes(topics.settings, since=since)).revision == 3
     with pytest.raises(ValueError, match="has no time zone"):
         next(sync.changes(topics.settings, since=datetime(2026, 1, 1)))  # noqa: DTZ001

@@ -16,6 +16,8 @@ SUMMARIES: Final = {
     "notify": "Send alerts to Alertmanager and to webhooks.",
     "rules": "Write the alerting rules for Prometheus.",
     "dashboards": "Write the Grafana dashboards and the provisioning that loads them.",
+    "schemas": "Write the JSON Schemas of the topics and their AsyncAPI description, or register "
+    "them.",
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
     "alerts.",
     "changes": "Show every change of a finalized level, oldest first.",
@@ -66,7 +68,7 @@ _SECTIONS: Final = {
         "resync",
     ),
     "History": ("history", "fleet", "pipeline", "replay"),
-    "This machine": ("demo", "stack", "storage", "rules", "dashboards"),
+    "This machine": ("demo", "stack", "storage", "rules", "dashboards", "schemas"),
 }
 """The sections of the help, and the order of the commands in it."""
 
