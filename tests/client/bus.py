@@ -11,7 +11,7 @@ from featurewatch.streams.topics import WORKER_OUTPUTS, Topic
 
 
 class ClientBus:
-    """The output topics under a prefix of its own, with two partitions each."""
+    """The output topics under a new prefix, with two partitions each."""
 
     def __init__(self, servers: str, prefix: str = "") -> None:
         prefix = prefix or f"client-{time.time_ns()}"

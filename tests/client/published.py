@@ -25,14 +25,20 @@ FEATURE: Final = FeatureName("metadata.version")
 
 
 def change(
-    revision: int, after: int = 0, feature: str = FEATURE, cluster: str = CLUSTER, seen_ms: int = 1
+    revision: int,
+    after: int = 0,
+    feature: str = FEATURE,
+    cluster: str = CLUSTER,
+    *,
+    before: int = 0,
+    seen_ms: int = 1,
 ) -> FeatureChange:
-    """A change of a revision; ``after`` 0: the revision plus 20."""
+    """A change of a revision; ``after`` 0: the revision plus 20; ``before`` 0: one level less."""
     level = FeatureLevel(after or revision + 20)
     return FeatureChange(
         cluster=ClusterId(cluster),
         feature=FeatureName(feature),
-        before=FeatureLevel(level - 1),
+        before=FeatureLevel(before or level - 1),
         after=level,
         kind=ChangeKind.UPGRADED,
         epoch=revision,

@@ -65,6 +65,16 @@ NOT_RUN: Final = (
     ),
     Entry(ANY, r"docker push", NO_ENGINE, checks.syntax),
     Entry(
+        r"docs/how-to/client\.md",
+        r"featurewatch schemas --register",
+        "it needs a schema registry",
+        tested_by(
+            "tests/integrations/test_schema_registry.py::"
+            "test_each_schema_is_registered_under_the_name_of_its_topic",
+            checks.syntax,
+        ),
+    ),
+    Entry(
         r"docs/how-to/install\.md",
         r"docker compose",
         NO_ENGINE,

@@ -29,8 +29,9 @@ def changes(
     """Yields each change of a finalized level, and waits for new ones.
 
     ``bus`` is ``host:port`` of the bus, or its settings (login, prefix). ``since`` says where to
-    begin, unless ``offsets`` has positions: they are loaded once, and saved as the caller goes on,
-    so that after a crash what was not processed comes again. ``cluster``: only of this one.
+    begin, unless ``offsets`` has positions: they are loaded once, and saved while the caller
+    continues, so that after a crash what was not processed comes again. ``cluster``: only of this
+    one.
     ``on_problem`` gets what the caller must know, in its place among the values; without it, a
     problem is raised.
 

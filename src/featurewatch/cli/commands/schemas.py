@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from featurewatch.cli.command_line import Option, command
+from featurewatch.cli.command_line import Exit, Option, command
 from featurewatch.cli.config.options import ConfigFile
 
 
@@ -43,7 +43,6 @@ def schemas(
     import json
 
     from featurewatch.cli.config.settings import load
-    from featurewatch.cli.command_line import Exit
     from featurewatch.cli.errors import ExitCode, UsageError
     from featurewatch.cli.output.generated_files import write_files
     from featurewatch.cli.output.terminal import print_error, print_line

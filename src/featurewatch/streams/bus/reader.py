@@ -258,7 +258,7 @@ class TopicReader:
                 return call(min(wait_s, self._answer_s))
             except KafkaException as error:
                 if time.monotonic() > deadline:
-                    # Here, so that a reader of a bus that answers loads no connections of its own.
+                    # Here, so that a reader of a bus that answers loads no other connections.
                     from featurewatch.streams.bus.diagnosis import unanswered
 
                     reason = self._last_error or error.args[0].str()
