@@ -189,7 +189,9 @@ class Subscription(Generic[OutputT]):
     """Reads one topic into a fold; one thread at a time.
 
     ``make_fold`` gets the revisions that were processed, by cluster. ``since`` counts where
-    ``store`` has no positions. A bus that stops to answer is waited for.
+    ``store`` has no positions. A bus that stops to answer is waited for. ``is_checked``: before
+    messages count, the bus is asked whether the topic is still the same, which takes a round trip;
+    without it a recreated topic is noticed within seconds.
 
     Raises:
         BusError: The bus does not answer at the start, or a topic may not be read.
@@ -203,8 +205,11 @@ class Subscription(Generic[OutputT]):
         make_fold: Callable[[Mapping[str, int]], Fold[OutputT]],
         since: Since | int = Since.BEGINNING,
         store: OffsetStore | None = None,
+        *,
+        is_checked: bool = True,
     ) -> None:
         self._bus, self._topic, self._since, self._store = bus, topic, since, store
+        self._is_checked = is_checked
         self._name = bus.topic(topic)
         stored = store.load(self._name) if store is not None else None
         self._fold = make_fold(stored.revisions if stored else {})
@@ -317,7 +322,13 @@ class Subscription(Generic[OutputT]):
                 self._drop()
                 return []
         try:
-            return cursor.reader.poll_batch(wait_s)
+            messages = cursor.reader.poll_batch(wait_s)
+            # The client may have gone on in a new topic of the same name. An id that is still the
+            # same now shows that what came before is of the old one.
+            if messages and self._is_checked and cursor.read_topic_id() != cursor.topic_id:
+                self._drop()
+                return []
+            return messages
         except BusSetupError:
             raise
         except BusError as error:
