@@ -67,12 +67,18 @@ class FeatureGate:
         self._threads: list[threading.Thread] = []
         self._subscriptions: list[Subscription[object]] = []
         try:
-            states = Subscription[object](settings, STATE, lambda _: _Fold(self, STATE, cluster))
+            states = Subscription[object](
+                settings, STATE, lambda _: _Fold(self, STATE, cluster), is_checked=False
+            )
             self._subscriptions.append(states)
             self._take(states.read_existing())
             since_ms = int(time.time() * 1000) - _OVERLAP_MS
             changes = Subscription[object](
-                settings, FEATURE_CHANGES, lambda _: _Fold(self, FEATURE_CHANGES, cluster), since_ms
+                settings,
+                FEATURE_CHANGES,
+                lambda _: _Fold(self, FEATURE_CHANGES, cluster),
+                since_ms,
+                is_checked=False,
             )
             self._subscriptions.append(changes)
             self._take(changes.read_existing())

@@ -323,8 +323,8 @@ class Subscription(Generic[OutputT]):
                 return []
         try:
             messages = cursor.reader.poll_batch(wait_s)
-            # The client may have gone on in a new topic of the same name. An id that is still the
-            # same now shows that what came before is of the old one.
+            # Kafka's client may have continued in a new topic of the same name. If the id is still
+            # the same now, what came before is of the old one.
             if messages and self._is_checked and cursor.read_topic_id() != cursor.topic_id:
                 self._drop()
                 return []
