@@ -175,3 +175,15 @@ def test_a_gate_is_asked_for_levels(topics: ClientBus):
         assert gate.error is None
     assert [type(problem) for problem in problems] == [client.ClusterRetiredError]
     assert gate.level("b", FEATURE) == 21  # a closed gate keeps what it knows
+
+
+def test_what_a_reader_did_not_want_counts_as_processed(topics: ClientBus):
+    """Messages of other clusters that expire later are no hole in those of this one."""
+    store = client.MemoryOffsets()
+    topics.put(FEATURE_CHANGES, *(encode_output(change(n, cluster="b")) for n in (1, 2, 3)))
+    reading = sync.changes(topics.settings, offsets=store, cluster=CLUSTER)
+    with contextlib.closing(reading) as changes:
+        assert [each.revision for each in islice(changes, 2)] == [1, 2]
+        topics.put(FEATURE_CHANGES, encode_output(change(3)))
+        assert next(changes).revision == 3
+    assert store.positions[topics.settings.topic(FEATURE_CHANGES)].offsets[1] == 5
