@@ -205,6 +205,12 @@ SHOWN: Final = (
         tested_by("tests/documents/test_samples.py::test_the_preview_of_a_change"),
     ),
     Entry(
+        r"docs/how-to/client\.md",
+        r"it is 1|5 30|metadata\.version upgraded",
+        "it is printed by Python",
+        tested_by("tests/client/test_doc.py::test_an_example_prints_what_the_page_shows"),
+    ),
+    Entry(
         r"docs/how-to/audit\.md",
         "feature_changes",
         SAMPLE,
