@@ -21,6 +21,7 @@ from featurewatch.kafka.releases import package_files
 from featurewatch.stack.java.lock import jar_lock
 from scripts.generate_programs import program_sources
 from scripts.generators import ROOT, Texts
+from scripts.generators.asyncapi import asyncapi
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
 from scripts.generators.message_stubs import message_stubs
@@ -40,6 +41,7 @@ GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
     summaries,
     message_stubs,
     schemas,
+    asyncapi,
     reference,
     chart_files,
     runbooks,

@@ -130,6 +130,7 @@ _PAGES: Final = {
     "rules": ("runbooks",),
     "dashboards": ("metrics",),
     "levels": ("readiness",),
+    "schemas": ("client", "topics"),
     "topics": ("admin",),
     "cluster": ("admin",),
     "reassign": ("admin",),

@@ -60,12 +60,12 @@ def schema_of(topic: Topic) -> Schema:
     """Returns the schema of a topic's values. That of ``state`` refers to that of ``epochs``."""
     schema: Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"urn:featurewatch:{topic.short_name}",
+        "$id": topic.schema_id,
         "title": topic.name(),
         "description": f"{_capitalized(topic.about)}. The message's key is the {topic.key}.",
     }
     if topic == STATE:
-        return {**schema, "$ref": f"urn:featurewatch:{EPOCHS.short_name}"}
+        return {**schema, "$ref": EPOCHS.schema_id}
     definitions = _Definitions(topic)
     if topic.short_name in KINDS:
         schema["oneOf"] = [definitions.reference(cls) for cls in _kinds(topic)]

@@ -86,6 +86,8 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "topics": lambda: _module("topics").run(),
     "quorum": lambda: _module("quorum").run(),
     "startup": lambda: _module("startup").run(),
+    "client": lambda: _module("client").light(),
+    "client-latency": lambda: on_a_bus(lambda bus, _: _module("client").latency(bus)),
     "page": lambda: on_a_bus(_module("page").run, partitions=8),
     "pipeline": lambda: _module("pipeline").run(),
     "replay": lambda: _module("replay").run(),

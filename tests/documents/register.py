@@ -65,6 +65,16 @@ NOT_RUN: Final = (
     ),
     Entry(ANY, r"docker push", NO_ENGINE, checks.syntax),
     Entry(
+        r"docs/how-to/client\.md",
+        r"featurewatch schemas --register",
+        "it needs a schema registry",
+        tested_by(
+            "tests/integrations/test_schema_registry.py::"
+            "test_each_schema_is_registered_under_the_name_of_its_topic",
+            checks.syntax,
+        ),
+    ),
+    Entry(
         r"docs/how-to/install\.md",
         r"docker compose",
         NO_ENGINE,
@@ -217,6 +227,12 @@ SHOWN: Final = (
         "metadata",
         SAMPLE,
         tested_by("tests/documents/test_samples.py::test_the_preview_of_a_change"),
+    ),
+    Entry(
+        r"docs/how-to/client\.md",
+        r"it is 1|5 30|metadata\.version upgraded",
+        "it is printed by Python",
+        tested_by("tests/client/test_doc.py::test_an_example_prints_what_the_page_shows"),
     ),
     Entry(
         r"docs/how-to/audit\.md",

@@ -41,6 +41,7 @@ PLACES: Final = (
     Place("alone", r"docs/how-to/follow-a-cluster\.md", r"featurewatch --version"),
     Place("alone", r"docs/reference/alerts\.md", r"featurewatch rules|\(printf"),
     Place("alone", r"docs/reference/metrics\.md", r"featurewatch dashboards"),
+    Place("alone", r"docs/how-to/client\.md", r"featurewatch schemas"),
     Place("alone", r"docs/how-to/receivers\.md", r"amtool"),
     Place("alone", r"docs/explanation/faults\.md", r"python -m tests\.faults --list"),
     Place("alone", r"docs/explanation/(?:faults|testing)\.md", r"python -m tests\.sim|python -c"),

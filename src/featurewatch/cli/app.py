@@ -17,6 +17,8 @@ SUMMARIES: Final = {
     "mcp": "Serve tools for assistants (Model Context Protocol); read-only.",
     "rules": "Write the alerting rules for Prometheus.",
     "dashboards": "Write the Grafana dashboards and the provisioning that loads them.",
+    "schemas": "Write the JSON Schemas of the topics and their AsyncAPI description, or register "
+    "them.",
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
     "alerts.",
     "changes": "Show every change of a finalized level, oldest first.",
@@ -78,7 +80,7 @@ _SECTIONS: Final = {
         "resync",
     ),
     "History": ("history", "fleet", "pipeline", "replay"),
-    "This machine": ("demo", "stack", "storage", "rules", "dashboards"),
+    "This machine": ("demo", "stack", "storage", "rules", "dashboards", "schemas"),
 }
 """The sections of the help, and the order of the commands in it."""
 

@@ -11,7 +11,8 @@ class Topic:
     """A topic: its short name, its content, and the settings that it is created with.
 
     The full name is ``<prefix>.<short name>``. ``key`` names what its keys are. ``source`` is the
-    source whose events an input has (empty: not an input).
+    source whose events an input has (empty: not an input). ``version`` is that of the schema of its
+    values: fields may be added to one, and a field is removed or gets another type in the next.
     """
 
     short_name: str
@@ -19,11 +20,18 @@ class Topic:
     config: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     key: str = "cluster id"
+    version: int = 1
 
     @property
     def is_compacted(self) -> bool:
         """Whether the bus keeps the newest message of each key alone."""
         return self.config.get("cleanup.policy") == "compact"
+
+    @property
+    def schema_id(self) -> str:
+        """The ``$id`` of the schema of its values; from version 2 on it ends with the version."""
+        version = f":{self.version}" if self.version > 1 else ""
+        return f"urn:featurewatch:{self.short_name}{version}"
 
     def name(self, prefix: str = PREFIX) -> str:
         """The full name under a prefix."""

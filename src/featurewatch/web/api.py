@@ -17,7 +17,7 @@ from featurewatch.controller.levels import metadata_version_names
 from featurewatch.kafka.releases import learned_notes
 from featurewatch.monitor.rows import StateRowError
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
-from featurewatch.streams.schemas import described, schema_of
+from featurewatch.streams.schemas import asyncapi, described, schema_of
 from featurewatch.streams.topics import ALL
 from featurewatch.streams.types import METADATA_VERSION, ClusterId
 from featurewatch.web.change_index import DocumentKey
@@ -79,6 +79,7 @@ class Api:
         self._alerts: list[tuple[SortKey, Alert]] = []
         self._alerts_sequence = -1
         self._reports = ReportCache()
+        self._asyncapi = asyncapi()
         self._openapi = orjson.dumps(document(), option=orjson.OPT_INDENT_2)
 
     def add_to(self, app: web.Application) -> None:
@@ -101,6 +102,7 @@ class Api:
             "/levels": self.list_levels,
             "/events": self.follow_events,
             "/openapi.json": self.show_openapi,
+            "/asyncapi.json": self.show_asyncapi,
             "/schemas/{topic}": self.show_schema,
         }.items():
             app.router.add_get(ROOT + path, handler)
@@ -238,6 +240,10 @@ class Api:
     async def show_openapi(self, request: web.Request) -> web.Response:
         """The description of this API."""
         return response(request, self._openapi)
+
+    async def show_asyncapi(self, request: web.Request) -> web.Response:
+        """The description of the topics."""
+        return response(request, self._asyncapi)
 
     async def show_schema(self, request: web.Request) -> web.Response:
         """The JSON Schema of a topic's values."""

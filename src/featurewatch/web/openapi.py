@@ -117,6 +117,9 @@ def _operations() -> dict[str, dict[str, Any]]:
             },
         },
         "/openapi.json": _operation("showOpenapi", "This document", "Anything"),
+        "/asyncapi.json": _operation(
+            "showAsyncapi", "The AsyncAPI 3 description of the topics", "Anything"
+        ),
         "/schemas/{topic}": {
             **_operation("showSchema", "The JSON Schema of a topic's values", "Anything", "topic"),
             "responses": {

@@ -4,7 +4,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-from featurewatch.streams.bus.errors import BusError
+from featurewatch.streams.bus.errors import BusError, OffsetExpiredError
 from featurewatch.streams.bus.settings import BusSettings
 
 NO_TOPIC: Final = frozenset(
@@ -69,6 +69,8 @@ def read_failure(
     ``topic`` and ``group`` are full names; without a group none is joined.
     """
     code = error.code()
+    if code == KafkaError._AUTO_OFFSET_RESET:
+        return OffsetExpiredError(f"{topic} has no message at the offset to read ({error.str()})")
     if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
         # librdkafka looks for the coordinator of a group even if it is never joined.
         denied = missing_right(bus, f"use the group {group}", "READ on it")

@@ -13,6 +13,10 @@ class TopicsChangedError(BusError):
     """Topics were recreated: their readers and writers must restart."""
 
 
+class OffsetExpiredError(BusError):
+    """A partition has no message at the offset to read: it expired, or the topic is another one."""
+
+
 class BusSetupError(BusError):
     """The bus cannot be used as it is set up; waiting will not help, a person has to change it."""
 

@@ -6,7 +6,7 @@ No consumer group is joined, so any number of readers disturb nobody.
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, TypeVar
 
 from confluent_kafka import (
@@ -20,7 +20,6 @@ from confluent_kafka import (
 
 from featurewatch.kafka.client_config.renewal import TlsFilesWatch
 from featurewatch.streams.bus.client_errors import SETTLING, no_answer, read_failure
-from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.errors import BusPropertiesError, BusUnavailableError
 from featurewatch.streams.bus.settings import LOG, BusSettings, Property
 from featurewatch.streams.topics import Topic
@@ -46,7 +45,8 @@ def open_consumer(
     Raises:
         BusPropertiesError: The bus' properties are wrong.
     """
-    config = bus.client(group_id=group, auto_offset_reset="earliest", **properties)
+    defaults: dict[str, Property] = {"group_id": group, "auto_offset_reset": "earliest"}
+    config = bus.client(**(defaults | properties))
     if on_error is not None:
         config["error_cb"] = on_error
     try:
@@ -136,6 +136,23 @@ class TopicReader:
         self._batch.clear()
         self._consumer.assign([TopicPartition(name, partition, start)])
         return self._read_until({(name, partition): end})
+
+    def read_from(self, starts: Mapping[tuple[str, int], int]) -> None:
+        """Reads partitions, by full name and number, from these offsets on in place of others."""
+        self._batch.clear()
+        self._places = [TopicPartition(*place, offset) for place, offset in starts.items()]
+        self._consumer.assign(self._places)
+
+    def offsets_at(self, name: str, time_ms: int) -> dict[int, int]:
+        """The first offset of each partition at or after a time, in milliseconds since the Unix
+        epoch; -1: it has none.
+
+        ``name`` is a full name. Raises `BusUnavailableError`.
+        """
+        numbers = range(self.partition_counts[name])
+        places = [TopicPartition(name, number, time_ms) for number in numbers]
+        found = self._call(lambda wait_s: self._consumer.offsets_for_times(places, timeout=wait_s))
+        return {place.partition: max(place.offset, -1) for place in found}
 
     def poll(self, wait_s: float) -> Iterator[Message]:
         """Reads new messages for ``wait_s`` seconds; may be called repeatedly.
@@ -241,6 +258,9 @@ class TopicReader:
                 return call(min(wait_s, self._answer_s))
             except KafkaException as error:
                 if time.monotonic() > deadline:
+                    # Here, so that a reader of a bus that answers loads no other connections.
+                    from featurewatch.streams.bus.diagnosis import unanswered
+
                     reason = self._last_error or error.args[0].str()
                     raise BusUnavailableError(unanswered(self._bus, reason)) from None
             wait_s = min(wait_s * 2, max(deadline - time.monotonic(), _SLICE_S))

@@ -23,6 +23,11 @@ def schema_of(topic: Topic) -> dict[str, Any]:
     return schema
 
 
+def asyncapi() -> bytes:
+    """Returns the AsyncAPI 3 description of the topics, as JSON."""
+    return files("featurewatch.streams").joinpath("asyncapi.json").read_bytes()
+
+
 def _read(topic: Topic) -> dict[str, Any]:
     text = files(__name__).joinpath(f"{topic.short_name}.json").read_bytes()
     return cast("dict[str, Any]", orjson.loads(text))

@@ -1,0 +1,3 @@
+module featurewatch.example/changes
+
+go 1.21
