@@ -24,6 +24,8 @@ SUMMARIES: Final = {
     "epochs": "Show the state at each feature revision, oldest first.",
     "readiness": "Assess whether a cluster can go to a release: all blockers, the downgrade path, "
     "the cost.",
+    "upgrade": "Lead an upgrade: its plan, where it is, whether a node may be restarted, the last "
+    "level.",
     "retire": "Retire a source that was removed from the configuration, and the data that only it "
     "reported.",
     "resync": "Request that the sources of a cluster republish its whole state.",
@@ -54,6 +56,7 @@ SUMMARIES: Final = {
 _SECTIONS: Final = {
     "Run": ("up", "watch", "worker", "web", "notify"),
     "Ask": ("state", "changes", "operations", "alerts", "epochs", "readiness", "rehearse"),
+    "Upgrade": ("upgrade",),
     "Change": (
         "features",
         "topics",
