@@ -4,6 +4,7 @@ A plan is data that `make_plan` makes of a cluster's state and a target. Everyth
 judges a `MonitorState`, and the time is handed in.
 """
 
+from featurewatch.monitor.upgrade.finalize import finalize_preconditions, missing_levels
 from featurewatch.monitor.upgrade.make import PlanRequest, make_plan
 from featurewatch.monitor.upgrade.plan import (
     DEFAULT_SOAK_MS,
@@ -26,8 +27,6 @@ from featurewatch.monitor.upgrade.restart import (
 from featurewatch.monitor.upgrade.status import (
     StepState,
     UpgradeStatus,
-    finalize_preconditions,
-    missing_levels,
     status_of,
 )
 

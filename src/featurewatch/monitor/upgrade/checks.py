@@ -32,9 +32,11 @@ _HARMLESS: Final = frozenset(
         "finalization-partial",
         "upgrade-blocked",
         "preferred-leader-lost",
+        "ghost-registration",
     }
 )
-"""Rules whose alerts finalizing resolves, or which say nothing against it."""
+"""Rules whose alerts finalizing resolves, which say nothing against it, or which a check of its own
+covers."""
 
 _MOST_NAMED: Final = 5
 _OLD_MS: Final = 60_000

@@ -31,7 +31,7 @@ from featurewatch.monitor.upgrade.plan import (
     verdict_of,
 )
 from featurewatch.monitor.upgrade.plan_file import ReadPlan
-from featurewatch.streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId
+from featurewatch.streams.types import KRAFT_VERSION, FeatureLevel, NodeId
 from featurewatch.tables.image.cluster import Authority
 
 
@@ -113,13 +113,13 @@ def status_of(read: ReadPlan, state: MonitorState, limits: Limits, now_ms: int) 
     nodes = nodes_of(state, limits, now_ms)
     log = log_check(state, now_ms)
     if image.authority is Authority.LOG and log.verdict is not Verdict.YES:
-        return _unknown(plan, log, _edited(read))
+        return _unknown(plan, log, edited_note(read))
     done = {step.id: _is_done(step, plan, state, nodes, now_ms) for step in plan.steps}
     order = [step for step in plan.steps if not step.optional]
     current = next((step for step in order if done[step.id] is not True), None)
     steps = tuple(_status(step, done, current, plan, state, nodes, now_ms) for step in plan.steps)
     next_node = None if current is None else _next_node(current, nodes)
-    changed = (*_edited(read), *_changed(plan, state, nodes))
+    changed = (*edited_note(read), *_changed(plan, state, nodes))
     checks = () if current is None else tuple(_checks(current, plan, state, nodes, limits, now_ms))
     commands = () if current is None else _commands(current, next_node)
     return UpgradeStatus(plan, steps, current, next_node, commands, checks, changed)
@@ -139,7 +139,8 @@ def check_target(plan: Plan) -> None:
         raise PlanError(f"the plan's target is not known: {error}") from None
 
 
-def _edited(read: ReadPlan) -> tuple[str, ...]:
+def edited_note(read: ReadPlan) -> tuple[str, ...]:
+    """A line about a plan that was edited by hand; empty if it was not."""
     text = "the plan was edited after featurewatch wrote it: its digest does not match"
     return (text,) if read.edited else ()
 
@@ -305,35 +306,3 @@ def _changed(plan: Plan, state: MonitorState, nodes: ClusterNodes) -> Iterator[s
             continue
         was, then = (level_name(name, one) for one in allowed)
         yield f"{name} is {level_name(name, level)}, and the plan goes from {was} to {then}"
-
-
-def finalize_preconditions(
-    read: ReadPlan, state: MonitorState, limits: Limits, now_ms: int
-) -> tuple[Precondition, ...]:
-    """Every precondition of a plan's last step, at this moment.
-
-    Raises:
-        PlanError: The plan is of another cluster or of an unknown release, or has no levels.
-    """
-    plan = read.plan
-    check_cluster(plan, state.image.cluster)
-    check_target(plan)
-    if not plan.after:
-        raise PlanError("the plan has no levels to finalize")
-    if state.image.authority is not Authority.LOG:
-        raise PlanError(
-            "levels are finalized in KRaft mode, by what the metadata log says: pass "
-            "--bootstrap-controller, or read a worker that follows it"
-        )
-    nodes = nodes_of(state, limits, now_ms)
-    edited = _edited(read)
-    text = edited[0] if edited else "the plan is as featurewatch wrote it"
-    remedy = "make it again, or --accept plan" if edited else ""
-    mine = Precondition("plan", Verdict.NO if edited else Verdict.YES, text, remedy)
-    return (mine, *finalize_checks(plan, state, nodes, limits, now_ms))
-
-
-def missing_levels(plan: Plan, state: MonitorState) -> dict[FeatureName, FeatureLevel]:
-    """The levels of a plan that are not finalized yet; a higher one is kept."""
-    finalized = state.image.features.levels
-    return {name: level for name, level in plan.after.items() if level > finalized.get(name, _OFF)}
