@@ -11,7 +11,7 @@ from featurewatch.monitor.operations.state import PartitionsState
 from featurewatch.monitor.readiness import Limits
 from featurewatch.monitor.step import MonitorState, step
 from featurewatch.monitor.upgrade import HOUR_MS, Options, Plan, PlanRequest, make_plan
-from featurewatch.streams.events import Event, RecordJson
+from featurewatch.streams.events import Event, LogCommit, RecordJson
 from featurewatch.tables.partitions.image import Partition, PartitionsImage, TopicEntry
 from featurewatch.tables.partitions.minimums import NO_MIN_ISRS, MinIsr, MinIsrs
 from tests.monitor.readiness.clusters import ranges
@@ -56,10 +56,10 @@ def kraft(
     return after(events)
 
 
-def timed(event: Event, hours: float) -> Event:
+def timed(event: LogCommit, hours: float) -> LogCommit:
     """The same event at a time, in hours after the Unix epoch."""
     at_ms = round(hours * HOUR_MS)
-    return replace(event, append_ms=at_ms, seen_ms=at_ms)  # type: ignore[call-arg]  # of the log
+    return replace(event, append_ms=at_ms, seen_ms=at_ms)
 
 
 def planned(state: MonitorState, target: str, *, soak_hours: float = 24, running: str = "") -> Plan:

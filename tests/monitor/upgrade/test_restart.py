@@ -1,6 +1,7 @@
 """The gate of a restart: what would be lost, and whether waiting helps."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,9 @@ ALL = QuorumView(frozenset(map(NodeId, CONTROLLERS)), frozenset(map(NodeId, CONT
 FULL = ([1, 2, 3], [1, 2, 3])
 
 
-def ask(state: MonitorState, node: int = 1, **others: object) -> RestartReport:
+def ask(state: MonitorState, node: int = 1, **others: Any) -> RestartReport:
     """The answer about a node."""
-    fields = {"quorum": ALL, **others}
-    request = RestartRequest(NodeId(node), NOW_MS, **fields)  # type: ignore[arg-type]
+    request = RestartRequest(NodeId(node), NOW_MS, **{"quorum": ALL, **others})
     return check_restart(state, request, LIMITS)
 
 
@@ -56,7 +56,7 @@ def failed(report: RestartReport) -> dict[str, Verdict]:
 def test_partitions(
     rows: list[tuple[list[int], list[int]]],
     own: dict[str, int],
-    asked: dict[str, object],
+    asked: dict[str, Any],
     verdict: str,
     failing: set[str],
     waits: bool,

@@ -65,6 +65,7 @@ def finalize_checks(
         log_check(state, now_ms),
         on_target(nodes, plan.target),
         ghosts_check(state, nodes),
+        _brokers(nodes),
         soak_check(plan, state, nodes, now_ms),
         _ranges(state, now_ms),
         alerts_check(state),

@@ -37,7 +37,7 @@ from featurewatch.monitor.upgrade import (
 from featurewatch.monitor.upgrade.plan import Levels, accepted, verdict_of
 from featurewatch.streams.types import FeatureLevel, FeatureName
 
-ACCEPTED: Final = frozenset({"plan", "ghosts", "soak", "ranges", "alerts"})
+ACCEPTED: Final = frozenset({"plan", "ghosts", "brokers", "soak", "ranges", "alerts"})
 """The checks that a person may overrule; the others would be refused, or are not known."""
 
 _TOOL: Final = Tool("featurewatch upgrade status", "what is finalized now", to_stderr=True)

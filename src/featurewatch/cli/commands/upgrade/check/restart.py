@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from featurewatch.monitor.upgrade import RestartReport
 
 _POLL_S = 3.0
+_ACCEPTED = frozenset(
+    {"brokers", "quorum", "partitions", "reassignments", "unreplicated", "min-isr"}
+    | {"last-restarted"}
+)
+"""The checks that a person may overrule; without the others nothing is known."""
 
 
 @command()
@@ -59,7 +64,11 @@ def restart(
         restart_document,
         restart_lines,
     )
+    from featurewatch.cli.errors import UsageError
     from featurewatch.cli.output import rendering
+
+    if unknown := sorted({*(accept or ())} - _ACCEPTED):
+        raise UsageError(f"--accept {unknown[0]}: it takes {', '.join(sorted(_ACCEPTED))}")
 
     def ask() -> "RestartReport":
         return _answer(source, node, margin, min_isr, frozenset(accept or ()))
