@@ -225,7 +225,7 @@ def test_a_plan_is_shown_and_written(upgrade: Callable[..., Result], tmp_path: P
     result = upgrade("plan", "--target", "4.4", "--out", str(out))
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].startswith(f"Plan for cluster {r.CLUSTER}  Kafka 3.9 → 4.4, KRaft mode")
+    assert lines[0].startswith(f"Plan for cluster {r.CLUSTER}  Kafka 3.9 → Kafka 4.4, KRaft mode")
     assert "5. Finalize the levels of Kafka 4.4  POINT OF NO RETURN" in lines
     assert f"   $ featurewatch upgrade check restart --node 2 --wait {' '.join(AT)}" in lines
     assert sum(line.startswith("   way back: ") for line in lines) == 6

@@ -24,8 +24,7 @@ SUMMARIES: Final = {
     "epochs": "Show the state at each feature revision, oldest first.",
     "readiness": "Assess whether a cluster can go to a release: all blockers, the downgrade path, "
     "the cost.",
-    "upgrade": "Lead an upgrade: its plan, where it is, whether a node may be restarted, the last "
-    "level.",
+    "upgrade": "Lead an upgrade from the first question to the last level, and back.",
     "retire": "Retire a source that was removed from the configuration, and the data that only it "
     "reported.",
     "resync": "Request that the sources of a cluster republish its whole state.",

@@ -126,7 +126,7 @@ def test_a_downgrade_is_no_plan() -> None:
         (
             {**READY, "reserved.broker.max.id": "1"},
             {"broker.id": "no"},
-            "set broker.id to the id it has, and reserved.broker.max.id to at least 2",
+            "set broker.id to the id that each has, and reserved.broker.max.id to at least 2",
         ),
         ({**READY, "reserved.broker.max.id": "1", "broker.id.generation.enable": "false"}, {}, ""),
     ],

@@ -140,7 +140,9 @@ def _zookeeper_plan(state: MonitorState, request: PlanRequest, limits: Limits) -
         bridge = {METADATA_VERSION: releases()[BRIDGE].newest(METADATA_VERSION)}
         after = levels_after(target, bridge)
         kraft = KraftCluster((), brokers, (BRIDGE,), bridge, limits.upgrade_ms)
-        options = replace(request.options, read="--bootstrap-controller HOST:PORT")
+        options = replace(
+            request.options, read="--bootstrap-controller HOST:PORT", file="plan-kraft.yaml"
+        )
         steps.append(next_plan_step(target.name))
         steps += kraft_steps(kraft, target, request.soak_ms, options)
     return Plan(

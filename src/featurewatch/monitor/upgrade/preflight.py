@@ -146,8 +146,8 @@ def _of_brokers(known: BrokerSettings, silent: list[NodeId]) -> Iterator[Precond
     several = [node for node, own in sorted(known.items()) if "," in (own.get(_DIRECTORIES) or "")]
     if several:
         text = (
-            f"{_some(several)} has several: during the migration a failure of any of them stops "
-            "the broker (KAFKA-16431)"
+            f"there are several on {_some(several)}: during the migration a failure of any of "
+            "them stops the broker (KAFKA-16431)"
         )
         yield Precondition(
             _DIRECTORIES, Verdict.UNKNOWN, text, "check that every directory works: describeLogDirs"
@@ -168,8 +168,8 @@ def _broker_ids(known: BrokerSettings, silent: list[NodeId]) -> Precondition:
         return Precondition(
             "broker.id",
             Verdict.NO,
-            f"{_some(generated)} has a generated id, above {_RESERVED} ({highest})",
-            f"set broker.id to the id it has, and {_RESERVED} to at least {max(generated)}",
+            f"generated ids, of {_some(generated)}, are above {_RESERVED} ({highest})",
+            f"set broker.id to the id that each has, and {_RESERVED} to at least {max(generated)}",
         )
     return _unless_silent("broker.id", silent, f"no id is above {_RESERVED}")
 
@@ -190,7 +190,7 @@ def _authorizer(known: BrokerSettings, silent: list[NodeId]) -> Precondition:
 
 def _unless_silent(name: str, silent: list[NodeId], text: str) -> Precondition:
     if silent:
-        return Precondition(name, Verdict.UNKNOWN, f"{_some(silent)} was not asked", _ASK)
+        return Precondition(name, Verdict.UNKNOWN, f"not known of {_some(silent)}", _ASK)
     return Precondition(name, Verdict.YES, text)
 
 

@@ -136,7 +136,7 @@ class _Tally:
             self.first.append(key)
 
     def named(self, image: PartitionsImage) -> str:
-        names = ", ".join(map(image.name_of, self.first))
+        names = ", ".join(sorted(map(image.name_of, self.first)))
         more = f" and {self.count - len(self.first):,} more" if self.count > _MOST_NAMED else ""
         return f"{self.count:,} partition{'s' if self.count > 1 else ''} ({names}{more})"
 

@@ -39,8 +39,8 @@ class ZookeeperCluster:
 
 def bridge_steps(cluster: ZookeeperCluster, release: str, soak_ms: int) -> Iterator[Step]:
     """Software and protocol version of the brokers, in ZooKeeper mode."""
-    before = cluster.running or "the release that runs now"
-    pinned = cluster.running or "the version that it has now"
+    before = f"Kafka {cluster.running}" if cluster.running else "the release that runs now"
+    pinned = cluster.running or "VERSION, the one in use now,"
     if cluster.running != release:
         yield Step(
             "bridge-software",
@@ -62,7 +62,7 @@ def bridge_steps(cluster: ZookeeperCluster, release: str, soak_ms: int) -> Itera
             ),
             changes=("the brokers' software",),
             soak_ms=soak_ms,
-            way_back=f"restart the brokers on Kafka {before}, one at a time",
+            way_back=f"restart the brokers on {before}, one at a time",
         )
     if not cluster.has_protocol:
         yield Step(
@@ -77,7 +77,7 @@ def bridge_steps(cluster: ZookeeperCluster, release: str, soak_ms: int) -> Itera
             ),
             changes=(f"what brokers write to each other and to ZooKeeper is that of {release}",),
             point_of_no_return=True,
-            way_back=f"Kafka's upgrade notes have none: before this step Kafka {before} can come "
+            way_back=f"Kafka's upgrade notes have none: before this step {before} can come "
             "back, afterwards not",
         )
 

@@ -48,10 +48,10 @@ def check_lines(checks: Iterable[Precondition]) -> Iterator[Text]:
 
 def plan_lines(plan: Plan) -> Iterator[Text]:
     """A whole plan: the checks, then each step with what it does and the way back."""
-    source = ", ".join(plan.releases) or "an unknown release"
+    source = f"Kafka {', '.join(plan.releases)}" if plan.releases else "an unknown release"
     mode = "ZooKeeper" if plan.mode == "zookeeper" else "KRaft"
     line = Text(f"Plan for cluster {plain(plan.cluster)}", style="bold")
-    line.append(f"  Kafka {source} → {plan.target}, {mode} mode", style="not bold")
+    line.append(f"  {source} → Kafka {plan.target}, {mode} mode", style="not bold")
     yield line
     yield from check_lines(plan.checks)
     for number, step in enumerate(plan.steps, start=1):
