@@ -19,14 +19,16 @@ from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, LogReading
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.monitor.step import MonitorState
-from featurewatch.monitor.upgrade import Precondition, RestartReport, plan_text
+from featurewatch.monitor.upgrade import Plan, Precondition, RestartReport, plan_text
 from featurewatch.reference.zookeeper.machines.requests import UpdateResponse
 from featurewatch.reference.zookeeper.wire.frames import WireRequest
 from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.tables.image.cluster import ClusterImage
 from tests.admin.scripted import Node, ScriptedCluster
-from tests.monitor.upgrade.states import LIMITS, NOW_MS, after, timed
+from tests.documents import checks
+from tests.monitor.upgrade.states import LIMITS, NOW_MS, after, kraft, planned, timed
 from tests.monitor.upgrade.test_status import BEFORE, PLAN, rolled
+from tests.monitor.upgrade.test_zookeeper_plan import zookeeper
 from tests.simulation import records as r
 from tests.simulation.records import MV
 
@@ -234,6 +236,26 @@ def test_a_plan_is_shown_and_written(upgrade: Callable[..., Result], tmp_path: P
     assert [step["id"] for step in document["steps"]][-2:] == ["finalize", "dynamic-quorum"]
     assert code(upgrade("plan", "--target", "9.9")) == 2
     assert code(upgrade("plan", "--target", "4.4", "--out", str(tmp_path))) == 2
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        PLAN,
+        planned(kraft(dict.fromkeys((1, 2, 3), "4.0"), {4: "4.0"}, level=25), "4.2"),
+        planned(kraft(dict.fromkeys((1, 2, 3), "3.4"), {4: "3.4"}, level=5), "4.4"),
+        planned(zookeeper(), "4.4", running="3.6"),
+    ],
+    ids=["3.9", "4.0", "3.4", "zookeeper"],
+)
+def test_commands_to_copy_are_accepted(made: Plan) -> None:
+    """Every command of featurewatch in a plan, and the downgrade in its way back."""
+    lines = [line for step in made.steps for line in step.commands]
+    lines += [part for step in made.steps for part in step.way_back.split("`")]
+    ours = [line for line in lines if line.startswith("featurewatch ")]
+    assert len(ours) >= 8
+    for line in ours:
+        checks.parsed(line.replace("--node ID", "--node 1"))
 
 
 def test_the_status_leads_to_the_next_node(upgrade: Callable[..., Result], plan: Path) -> None:

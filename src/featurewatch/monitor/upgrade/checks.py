@@ -171,6 +171,8 @@ def ghosts_check(state: MonitorState, nodes: ClusterNodes) -> Precondition:
         known = node.capabilities.ranges.get(METADATA_VERSION) if node else None
         supported = known.maximum if known else None
         remedy = ghost_controller_advice(first.node_id, finalized, supported)
+        if not state.image.answers.nodes:
+            remedy = f"add --bootstrap-server, which asks whether it runs; else {remedy}"
     names = ", ".join(f"{key.role} {key.node_id}" for key in nodes.ghosts[:_MOST_NAMED])
     return Precondition("ghosts", Verdict.NO, f"registered without a living node: {names}", remedy)
 
