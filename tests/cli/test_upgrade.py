@@ -26,9 +26,18 @@ from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.tables.image.cluster import ClusterImage
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.documents import checks
-from tests.monitor.upgrade.states import LIMITS, NOW_MS, after, kraft, planned, timed
-from tests.monitor.upgrade.test_status import BEFORE, PLAN, rolled
-from tests.monitor.upgrade.test_zookeeper_plan import zookeeper
+from tests.monitor.upgrade.states import (
+    BEFORE,
+    LIMITS,
+    NOW_MS,
+    PLAN,
+    after,
+    kraft,
+    planned,
+    rolled,
+    timed,
+    zookeeper,
+)
 from tests.simulation import records as r
 from tests.simulation.records import MV
 

@@ -12,10 +12,12 @@ from featurewatch.monitor.readiness import Limits
 from featurewatch.monitor.step import MonitorState, step
 from featurewatch.monitor.upgrade import HOUR_MS, Options, Plan, PlanRequest, make_plan
 from featurewatch.streams.events import Event, LogCommit, RecordJson
+from featurewatch.streams.znodes import Znode
 from featurewatch.tables.partitions.image import Partition, PartitionsImage, TopicEntry
 from featurewatch.tables.partitions.minimums import NO_MIN_ISRS, MinIsr, MinIsrs
 from tests.monitor.readiness.clusters import ranges
 from tests.simulation import records as r
+from tests.simulation import znodes as z
 from tests.simulation.records import CLUSTER, MV
 
 LIMITS: Final = Limits(operations=True)
@@ -85,3 +87,36 @@ def with_partitions(
         settings = settings.set(key, MinIsr(value, 1))
     image = PartitionsImage.of(Map({"T": TopicEntry("t", len(rows), 1)}), Map(partitions), settings)
     return replace(state, partitions=PartitionsState(image=image))
+
+
+def zookeeper(*others: Znode) -> MonitorState:
+    """Brokers 0 to 2 in ZooKeeper; 0 is the controller."""
+    znodes = [z.broker(i, {}, 10 + i) for i in range(3)]
+    return after([*z.reading("s1", [*znodes, z.controller(0, 9), *others], 50), z.following()])
+
+
+CONTROLLERS = dict.fromkeys((1, 2, 3), "3.9")
+BROKERS = dict.fromkeys((4, 5), "3.9")
+BEFORE = kraft(CONTROLLERS, BROKERS)
+PLAN = planned(BEFORE, "4.4")
+NEW = ranges("4.4")
+HAUNTED = kraft(CONTROLLERS, BROKERS, r.register_controller(9, ranges("3.9")))
+"""With a registered controller that does not vote."""
+
+
+def broker(node: int, release: str, offset: int, hours: float) -> Event:
+    """A broker registers at this time."""
+    record = r.register(node, ranges(release), fenced=False, epoch=offset)
+    return timed(r.commit(offset, record), hours)
+
+
+def rolled(*nodes: int, hours: float = 60, state: MonitorState = BEFORE) -> MonitorState:
+    """The cluster after these nodes were restarted on 4.4, the last of them at this hour."""
+    for offset, node in enumerate(nodes, start=60):
+        record = (
+            r.register_controller(node, NEW)
+            if node < 4
+            else r.register(node, NEW, fenced=False, epoch=offset)
+        )
+        state = after([timed(r.commit(offset, record), hours)], state)
+    return after([r.following(89, seen_ms=NOW_MS)], state)

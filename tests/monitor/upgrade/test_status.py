@@ -15,43 +15,26 @@ from featurewatch.monitor.upgrade import (
     missing_levels,
     status_of,
 )
-from featurewatch.streams.events import Event
 from featurewatch.streams.types import ClusterId
-from tests.monitor.readiness.clusters import ranges
-from tests.monitor.upgrade.states import LIMITS, NOW_MS, after, kraft, planned, timed
+from tests.monitor.upgrade.states import (
+    BEFORE,
+    HAUNTED,
+    LIMITS,
+    NOW_MS,
+    PLAN,
+    after,
+    broker,
+    planned,
+    rolled,
+    timed,
+)
 from tests.simulation import records as r
 from tests.simulation.records import MV
-
-CONTROLLERS = dict.fromkeys((1, 2, 3), "3.9")
-BROKERS = dict.fromkeys((4, 5), "3.9")
-BEFORE = kraft(CONTROLLERS, BROKERS)
-PLAN = planned(BEFORE, "4.4")
-NEW = ranges("4.4")
-HAUNTED = kraft(CONTROLLERS, BROKERS, r.register_controller(9, ranges("3.9")))
-"""With a registered controller that does not vote."""
-
-
-def broker(node: int, release: str, offset: int, hours: float) -> Event:
-    """A broker registers at this time."""
-    record = r.register(node, ranges(release), fenced=False, epoch=offset)
-    return timed(r.commit(offset, record), hours)
 
 
 def status(state: MonitorState, plan: Plan = PLAN, *, edited: bool = False) -> UpgradeStatus:
     """The status at `NOW_MS`."""
     return status_of(ReadPlan(plan, edited), state, LIMITS, NOW_MS)
-
-
-def rolled(*nodes: int, hours: float = 60, state: MonitorState = BEFORE) -> MonitorState:
-    """The cluster after these nodes were restarted on 4.4, the last of them at this hour."""
-    for offset, node in enumerate(nodes, start=60):
-        record = (
-            r.register_controller(node, NEW)
-            if node < 4
-            else r.register(node, NEW, fenced=False, epoch=offset)
-        )
-        state = after([timed(r.commit(offset, record), hours)], state)
-    return after([r.following(89, seen_ms=NOW_MS)], state)
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,7 @@ from featurewatch.monitor.upgrade import (
 from featurewatch.monitor.upgrade.preflight import preflight
 from featurewatch.streams.events import Event
 from featurewatch.streams.types import NodeId
-from featurewatch.streams.znodes import Znode
-from tests.monitor.upgrade.states import LIMITS, NOW_MS, OPTIONS, after, planned
+from tests.monitor.upgrade.states import LIMITS, NOW_MS, OPTIONS, after, planned, zookeeper
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.records import MV
@@ -32,12 +31,6 @@ MIGRATION = ["controllers", "migrate", "kraft-brokers", "validate", "finalize-mi
 AFTER = ["plan-kraft", "prepare", "roll-controllers", "roll-brokers", "soak", "finalize"]
 BRIDGE = ["bridge-software", "bridge-protocol"]
 WHOLE = [*MIGRATION, *AFTER, "dynamic-quorum"]
-
-
-def zookeeper(*others: Znode) -> MonitorState:
-    """Brokers 0 to 2 in ZooKeeper; 0 is the controller."""
-    znodes = [z.broker(i, {}, 10 + i) for i in range(3)]
-    return after([*z.reading("s1", [*znodes, z.controller(0, 9), *others], 50), z.following()])
 
 
 def with_settings(state: MonitorState, own: Mapping[str, str | None]) -> PlanRequest:
