@@ -84,6 +84,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "features": lambda: _module("features").run(),
     "releases": lambda: _module("releases").run(),
     "topics": lambda: _module("topics").run(),
+    "upgrade": lambda: _module("upgrade").run(),
     "quorum": lambda: _module("quorum").run(),
     "startup": lambda: _module("startup").run(),
     "client": lambda: _module("client").light(),

@@ -163,6 +163,14 @@ NOT_RUN: Final = (
         ),
     ),
     Entry(
+        r"docs/how-to/upgrade\.md",
+        r"featurewatch upgrade plan .*--zookeeper",
+        "it needs a cluster in ZooKeeper mode",
+        tested_by(
+            "tests/monitor/upgrade/test_zookeeper_plan.py::test_the_preflight", checks.parsed
+        ),
+    ),
+    Entry(
         r"docs/explanation/kip-4\.md",
         r"featurewatch \w+ \w+ --dialect kip-4",
         "the test of the commands starts its own brokers",

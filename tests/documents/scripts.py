@@ -34,6 +34,7 @@ PLACES: Final = (
     Place("spark", r"docs/how-to/(?:pipeline|replay|audit)\.md", r"featurewatch "),
     Place("levels", r"docs/how-to/features\.md"),
     Place("quorum", r"docs/how-to/(?:admin|shell)\.md"),
+    Place("upgrade", r"docs/how-to/upgrade\.md", r"featurewatch (?!.*--zookeeper)"),
     Place("voters", r"docs/how-to/quorum\.md"),
     Place("lake", r"docs/how-to/(?:history|fleet)\.md", r"featurewatch (?:history|fleet)"),
     Place("alone", r"docs/how-to/storage\.md", r"featurewatch storage format"),
@@ -64,6 +65,7 @@ def place_of(command: Command) -> str | None:
 
 
 CODES: Final = (
+    (r"featurewatch upgrade (?:check|finalize)", frozenset({0, 3})),
     (r"featurewatch readiness", frozenset({0, 3})),
     (r"featurewatch cluster compare-strimzi", frozenset({0, 3})),
     (r"featurewatch operations --cluster", frozenset({0, 4})),  # they may not be followed

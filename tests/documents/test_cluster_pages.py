@@ -127,6 +127,17 @@ def test_lines_that_change_topics(page: str, quorum_430: Cluster, tmp_path: Path
             future.result()
 
 
+@pages("upgrade")
+def test_lines_that_lead_an_upgrade(page: str, quorum_391: Cluster, tmp_path: Path) -> None:
+    """The plan of a real cluster that is not upgraded here, and what follows from it."""
+    names = {
+        "kafka-1:9092": quorum_391.bootstrap_servers,
+        "kafka-1:9093": quorum_391.controllers,
+    }
+    with ended(Session(tmp_path, names)) as session:
+        follow(session, "upgrade", page)
+
+
 @pages("levels")
 def test_lines_that_change_levels(page: str, make_cluster: MakeCluster, tmp_path: Path) -> None:
     """Levels of a cluster that nobody else uses."""

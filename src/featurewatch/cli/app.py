@@ -29,6 +29,7 @@ SUMMARIES: Final = {
     "the cost.",
     "levels": "Show the finalized levels, and what the software has and these levels leave off, by "
     "KIP.",
+    "upgrade": "Lead an upgrade from the first question to the last level, and back.",
     "retire": "Retire a source that was removed from the configuration, and the data that only it "
     "reported.",
     "resync": "Request that the sources of a cluster republish its whole state.",
@@ -68,6 +69,7 @@ _SECTIONS: Final = {
         "levels",
         "rehearse",
     ),
+    "Upgrade": ("upgrade",),
     "Change": (
         "features",
         "topics",

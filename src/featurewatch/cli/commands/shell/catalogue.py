@@ -21,6 +21,7 @@ OFFERED: Final = (
     "elect",
     "readiness",
     "rehearse",
+    "upgrade",
 )
 """The commands that take ``--bootstrap-server`` or ``--bootstrap-controller``."""
 

@@ -24,9 +24,9 @@ def shell(
 ) -> None:
     """Run commands for one cluster interactively, with completion and a history.
 
-    The commands are features, topics, cluster, quorum, reassign, elect, readiness and rehearse, as
-    on the command line, without the options that name the cluster. Without a terminal, lines of
-    stdin are run up to the first that fails, whose exit code is the shell's.
+    The commands are features, topics, cluster, quorum, reassign, elect, readiness, rehearse and
+    upgrade, as on the command line, without the options that name the cluster. Without a terminal,
+    lines of stdin are run up to the first that fails, whose exit code is the shell's.
     """
     # Here, so that help needs none of it.
     from featurewatch.cli.commands.shell.line_runner import LineRunner

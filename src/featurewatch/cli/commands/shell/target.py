@@ -60,10 +60,15 @@ class ShellTarget(NamedTuple):
         if isinstance(command, click.Group):
             context = click.Context(command)
             for name in command.list_commands(context):
-                own[name] = {
-                    option.removeprefix("--").replace("-", "_"): value
-                    for option, value in self.options.items()
-                }
+                child = command.get_command(context, name)
+                own[name] = (
+                    self.defaults(child)
+                    if isinstance(child, click.Group)
+                    else {
+                        option.removeprefix("--").replace("-", "_"): value
+                        for option, value in self.options.items()
+                    }
+                )
         return own
 
     def _values(self, command: click.Command) -> dict[str, Any]:

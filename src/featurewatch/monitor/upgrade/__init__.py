@@ -1,0 +1,58 @@
+"""The plan of an upgrade, its status, and whether a node may be restarted or levels finalized.
+
+A plan is data that `make_plan` makes of a cluster's state and a target. Everything here is pure: it
+judges a `MonitorState`, and the time is handed in.
+"""
+
+from featurewatch.monitor.upgrade.finalize import finalize_preconditions, missing_levels
+from featurewatch.monitor.upgrade.make import PlanRequest, make_plan
+from featurewatch.monitor.upgrade.plan import (
+    DEFAULT_SOAK_MS,
+    HOUR_MS,
+    Mode,
+    Options,
+    Plan,
+    PlanError,
+    Precondition,
+    Step,
+    StepKind,
+)
+from featurewatch.monitor.upgrade.plan_file import ReadPlan, parse_plan, plan_document, plan_text
+from featurewatch.monitor.upgrade.restart import (
+    QuorumView,
+    RestartReport,
+    RestartRequest,
+    check_restart,
+)
+from featurewatch.monitor.upgrade.status import (
+    StepState,
+    UpgradeStatus,
+    status_of,
+)
+
+__all__ = [
+    "DEFAULT_SOAK_MS",
+    "HOUR_MS",
+    "Mode",
+    "Options",
+    "Plan",
+    "PlanError",
+    "PlanRequest",
+    "Precondition",
+    "QuorumView",
+    "ReadPlan",
+    "RestartReport",
+    "RestartRequest",
+    "Step",
+    "StepKind",
+    "StepState",
+    "UpgradeStatus",
+    "check_restart",
+    "finalize_preconditions",
+    "make_plan",
+    "missing_levels",
+    "parse_plan",
+    "plan_document",
+    "plan_text",
+    "status_of",
+]
