@@ -12,7 +12,7 @@ from featurewatch.admin.quorum.checks import (
     checks_of_removal,
     verdict_of,
 )
-from featurewatch.admin.quorum.values import (
+from featurewatch.streams.quorum import (
     QuorumDescription,
     QuorumReplica,
     VoterEndpoint,

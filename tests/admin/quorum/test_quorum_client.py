@@ -12,7 +12,7 @@ from featurewatch.admin.errors import (
     UnreachableError,
 )
 from featurewatch.admin.quorum.client import QuorumAdmin
-from featurewatch.admin.quorum.values import VoterEndpoint
+from featurewatch.streams.quorum import VoterEndpoint
 from featurewatch.kafka.messages import (
     AddRaftVoterRequestV0,
     AddRaftVoterResponseV0,

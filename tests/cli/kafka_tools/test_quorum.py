@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from featurewatch.admin.quorum.values import QuorumDescription, QuorumReplica, VoterEndpoint
+from featurewatch.streams.quorum import QuorumDescription, QuorumReplica, VoterEndpoint
 from featurewatch.cli.config.cluster_options import Compat
 from featurewatch.cli.kafka_tools.errors import KafkaToolError
 from featurewatch.cli.kafka_tools.quorum import (

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from featurewatch.admin.quorum.values import (
+from featurewatch.streams.quorum import (
     FETCH_LIMIT_MS,
     QuorumDescription,
     QuorumReplica,

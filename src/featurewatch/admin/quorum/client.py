@@ -17,12 +17,12 @@ from featurewatch.admin.api_errors import (
 )
 from featurewatch.admin.errors import KafkaApiError, UnreachableError, check_response
 from featurewatch.admin.features.metadata import read_metadata
-from featurewatch.admin.quorum.values import QuorumDescription, VoterEndpoint, read_description
 from featurewatch.admin.session import AdminSession, NoSuchVersionError, outcome_unknown
 from featurewatch.kafka import messages
 from featurewatch.kafka.connection import Connection
 from featurewatch.kafka.messages import Request, message_class
 from featurewatch.kafka.node_errors import NodeError
+from featurewatch.streams.quorum import QuorumDescription, VoterEndpoint, read_description
 from featurewatch.streams.types import KRAFT_VERSION, ClusterId, FeatureLevel, NodeId
 
 _DESCRIBE_QUORUM: Final = 55

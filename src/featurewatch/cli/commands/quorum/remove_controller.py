@@ -34,11 +34,11 @@ async def remove_controller(
     """
     # Here, so that help needs no client.
     from featurewatch.admin.quorum.checks import checks_of_removal
-    from featurewatch.admin.quorum.values import directory_text
     from featurewatch.cli.commands.quorum.changes import Change, Consent, apply_change
     from featurewatch.cli.kafka_tools.errors import KafkaToolError
     from featurewatch.cli.kafka_tools.java import JavaError, parse_uuid
     from featurewatch.cli.kafka_tools.quorum import removed
+    from featurewatch.streams.quorum import directory_text
     from featurewatch.streams.types import NodeId
 
     target.addresses()

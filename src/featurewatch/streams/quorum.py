@@ -1,6 +1,7 @@
 """The metadata quorum of a cluster, as the active controller describes it; pure.
 
-Kafka: ``QuorumInfo`` of ``Admin.describeMetadataQuorum`` (KIP-595, KIP-836, KIP-853).
+Commands and the source of ApiVersions read it. Kafka: ``QuorumInfo`` of
+``Admin.describeMetadataQuorum`` (KIP-595, KIP-836, KIP-853).
 """
 
 from base64 import urlsafe_b64encode
@@ -10,6 +11,8 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from featurewatch.streams.types import ClusterId, FeatureLevel, NodeId
+
+METADATA_TOPIC: Final = "__cluster_metadata"
 
 FETCH_LIMIT_MS: Final = 5_000
 """A replica that has not fetched for this long is taken to be stopped, or cut off.
