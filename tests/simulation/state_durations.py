@@ -1,7 +1,8 @@
 """The alerts about states that lasted too long, computed by a check of every node at every event.
 
 The monitor checks what an event changed, and nodes when one of them is due. Its alerts must be the
-same. Not included: registrations that would be refused, and levels that are behind other levels.
+same. Not included: registrations that would be refused, levels that are behind other levels, and
+the quorum's conditions.
 """
 
 from collections.abc import Iterator
@@ -14,6 +15,10 @@ from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.nodes import Node
 
 MIXED, READY, OTHER = "upgrade-blocked", "finalization-forgotten", ""
+_UNCHECKED = {
+    *("registration-refused", "finalization-partial"),
+    *("observer-waits", "voter-rejoined", "voter-directory-changed", "quorum-at-risk"),
+}
 
 
 class TimedAlerts:
@@ -145,7 +150,7 @@ def is_timed(alert_id: str) -> bool:
 
 def is_unchecked(alert_id: str) -> bool:
     """Whether an alert depends on time and this module does not compute it."""
-    return alert_id.split("/")[1] in ("registration-refused", "finalization-partial")
+    return alert_id.split("/")[1] in _UNCHECKED
 
 
 def _time_ms(event: Event) -> int:

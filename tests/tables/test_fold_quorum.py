@@ -110,7 +110,7 @@ def test_a_resync_drops_a_description_that_is_not_published_again() -> None:
 
 
 def test_a_retired_source_leaves_nothing() -> None:
-    """The log goes on without it."""
+    """The log is followed without it."""
     following = r.status(SourceState.FOLLOWING, 1, source="api-versions")
     retired = r.status(SourceState.RETIRED, 1, source="api-versions")
     image = fold_all([*DYNAMIC, r.following(1), following, HEALTHY, retired])

@@ -18,7 +18,7 @@ from featurewatch.streams.quorum import (
     VoterEndpoint,
     directory_text,
 )
-from featurewatch.streams.types import LATEST_MS, ClusterId, NodeId
+from featurewatch.streams.types import LATEST_MS, ClusterId
 
 CAUGHT_UP_LIMIT_MS: Final = 10_000
 """A replica that fetches is behind if it has not had the whole log for this long."""
@@ -46,8 +46,8 @@ class QuorumTracker:
     def on_description(
         self,
         described: QuorumDescription,
-        brokers: Collection[NodeId],
-        controllers: Collection[NodeId],
+        brokers: Collection[int],
+        controllers: Collection[int],
         now_ms: int,
     ) -> list[QuorumStatus]:
         """Takes a description; ``brokers`` and ``controllers`` are the ids of those known.
