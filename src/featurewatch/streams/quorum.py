@@ -83,7 +83,7 @@ class QuorumDescription:
 
     ``endpoints`` are those of the voters, which 3.9 and later report. ``kraft_version`` is the
     finalized level as the described node has it, None if it reports none: voters are static up to
-    level 0 and dynamic from 1 on.
+    level 0 and dynamic from 1 on. ``metadata_version`` is that of metadata.version likewise.
     """
 
     leader_id: NodeId
@@ -94,6 +94,7 @@ class QuorumDescription:
     endpoints: Mapping[NodeId, tuple[VoterEndpoint, ...]] = field(default_factory=dict)
     kraft_version: FeatureLevel | None = None
     cluster_id: ClusterId | None = None
+    metadata_version: FeatureLevel | None = None
 
     def of_cluster(self, cluster_id: ClusterId | None) -> "QuorumDescription":
         """The same with the id of its cluster, which another request returns."""

@@ -156,8 +156,8 @@ export function Cards({ caption, columns, rows, empty }) {
       <caption>${caption}</caption>
       <thead role="rowgroup"><tr role="row">${columns.map((column, index) => html`<th role="columnheader" scope="col" class=${column.startsWith('#') ? 'number' : ''}>${names[index]}</th>`)}</tr></thead>
       <tbody role="rowgroup">${rows.length ? rows.map(({ key, cells }) => html`<tr role="row" key=${key}>
-        <th role="rowheader" scope="row" data-name=${names[0]}>${cells[0]}</th>
-        ${cells.slice(1).map((cell, index) => html`<td role="cell" class=${columns[index + 1].startsWith('#') ? 'number' : ''} data-name=${names[index + 1]}>${cell}</td>`)}
+        <th role="rowheader" scope="row" data-name=${names[0]}><span>${cells[0]}</span></th>
+        ${cells.slice(1).map((cell, index) => html`<td role="cell" class=${columns[index + 1].startsWith('#') ? 'number' : ''} data-name=${names[index + 1]}><span>${cell}</span></td>`)}
       </tr>`) : html`<tr role="row"><td role="cell" colspan=${columns.length} class="dim">${empty || 'none'}</td></tr>`}</tbody>
     </table>
   </div>`;
