@@ -2,7 +2,7 @@
 
 The monitor checks what an event changed, and nodes when one of them is due. Its alerts must be the
 same. Not included: registrations that would be refused, levels that are behind other levels, and
-the quorum's conditions.
+those about the quorum (`tests.simulation.quorum_alerts`).
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,10 @@ from featurewatch.streams.events import Event, LogCommit, SnapshotChunk, SourceS
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeKey, Role
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.nodes import Node
+from tests.simulation.quorum_alerts import RULES
 
 MIXED, READY, OTHER = "upgrade-blocked", "finalization-forgotten", ""
-_UNCHECKED = {
-    *("registration-refused", "finalization-partial"),
-    *("observer-waits", "voter-rejoined", "voter-directory-changed", "quorum-at-risk"),
-}
+_UNCHECKED = ("registration-refused", "finalization-partial")
 
 
 class TimedAlerts:
@@ -144,8 +142,8 @@ def _of_upgrade(image: ClusterImage, rule: str) -> str:
 
 
 def is_timed(alert_id: str) -> bool:
-    """Whether this module computes an alert."""
-    return alert_id.split("/")[1] in ("ghost-registration", MIXED, READY)
+    """Whether this module, or `quorum_alerts`, computes an alert."""
+    return alert_id.split("/")[1] in ("ghost-registration", MIXED, READY, *RULES)
 
 
 def is_unchecked(alert_id: str) -> bool:

@@ -86,7 +86,9 @@ def advance_quorum(
     While it is not known how the voters follow, a condition that lasted too long stays, and one
     that had not yet is forgotten.
     """
-    if not after.ready or after.incomplete or after.authority is Authority.ZOOKEEPER:
+    if after.authority is Authority.ZOOKEEPER:
+        return NO_QUORUM_TIMERS if timers else timers
+    if not after.ready or after.incomplete:
         return timers
     is_noted = bool(timers) or not after.log.quorum.members
     if is_noted and not _may_differ(before, after):
