@@ -1,5 +1,7 @@
 """The gauges of an upgrade, and of clusters with more nodes than ``node_series``."""
 
+from dataclasses import replace
+
 from featurewatch.agents.timers import source_status
 from featurewatch.monitor.rules import RULES
 from featurewatch.streams.events import SourceState
@@ -77,3 +79,19 @@ def test_a_cluster_that_has_not_caught_up_is_unknown() -> None:
     values = values_of(engine.state)
     assert values["upgrade_state"][("state", "unknown"),] == 1
     assert set(values["upgrade_ready"].values()) == {-1}
+
+
+def test_the_gauges_of_the_quorum() -> None:
+    """What is not known has no gauge: a missing figure is not zero."""
+    engine = rolling_cluster()
+    values = values_of(engine.state)
+    assert values["quorum_voters"] == {(): 3}
+    assert not values.keys() & {"quorum_may_fail", "quorum_max_lag_records"}
+    voters = [r.replica(1), r.replica(2), r.replica(3, state="silent")]
+    lagging = [replace(one, lag=10 * one.node_id) for one in voters]
+    engine.apply(r.quorum(lagging, [r.replica(9), r.replica(7)], seen_ms=2 * HOUR))
+    values = values_of(engine.state)
+    assert values["quorum_fetching_voters"] == {(): 2}
+    assert values["quorum_may_fail"] == {(): 0}
+    assert values["quorum_max_lag_records"] == {(): 30}
+    assert values["quorum_observing_controllers"] == {(): 0}, "neither is a registered controller"

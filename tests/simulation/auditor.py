@@ -15,6 +15,7 @@ from featurewatch.streams.znodes import FeaturesZnode, MigrationZnode, Unreadabl
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.provenance import LogProvenance, ZnodeProvenance
 from featurewatch.tables.image.zookeeper import ZookeeperImage
+from tests.simulation.quorum_alerts import QuorumAlerts
 from tests.simulation.state_durations import SourceAlerts, TimedAlerts, is_timed, is_unchecked
 
 
@@ -172,6 +173,7 @@ class Auditor:
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.timers = TimedAlerts(limits)
         self.sources = SourceAlerts(limits)
+        self.quorum = QuorumAlerts(limits)
         self.open: set[str] = set()
         self.messages: dict[str, Alert] = {}
         self.peaks: dict[str, int] = {}
@@ -183,6 +185,7 @@ class Auditor:
         self._offsets(old, new)
         self._zookeeper(old, new)
         timed = self.timers.after(before, result, event) | self.sources.after(result, event)
+        timed |= self.quorum.after(before, result, event)
         self._alerts(before, result, timed)
         self._texts(result)
         capabilities = {

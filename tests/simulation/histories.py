@@ -23,7 +23,9 @@ def run(seed: int) -> tuple[list[Event], Engine]:
     world = World(Random(seed), leaps_ms=(5000, 61_000, 20_000) if seed % 2 else ())
     events = world.history(steps=25)
     engine = Engine()
-    engine.limits = Limits(ghost_ms=seed % 400 + 1, upgrade_ms=seed % 300 + 1)
+    engine.limits = Limits(
+        ghost_ms=seed % 400 + 1, upgrade_ms=seed % 300 + 1, quorum_ms=seed % 200 + 1
+    )
     engine.auditor = Auditor(engine.limits)
     engine.apply_all(events)
     image = engine.state.image

@@ -13,7 +13,10 @@ from featurewatch.streams.events import (
     LogGap,
     NodeAnswer,
     NodeSilent,
+    QuorumStatus,
     RecordJson,
+    ReplicaState,
+    ReplicaStatus,
     SnapshotChunk,
     SourceResync,
     SourceState,
@@ -131,6 +134,20 @@ def leader_change(leader_id: int, voters: Iterable[int]) -> RecordJson:
     return record("LEADER_CHANGE", data)
 
 
+def voters(members: Mapping[int, str]) -> RecordJson:
+    """The voters of a dynamic quorum, by id with their directory ids (KIP-853)."""
+    listed = [
+        {
+            "voterId": node_id,
+            "voterDirectoryId": directory,
+            "endpoints": [{"name": "CONTROLLER", "host": f"c{node_id}", "port": 9093}],
+            "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+        }
+        for node_id, directory in members.items()
+    ]
+    return record("KRAFT_VOTERS", {"version": 0, "voters": listed})
+
+
 def unreadable(reason: str = "unknown type 99") -> RecordJson:
     """A record that the source could not read."""
     return record(UNREADABLE, {"reason": reason})
@@ -239,6 +256,24 @@ def disagreement(feature: str, views: int, seen_ms: int) -> Disagreement:
     """Nodes report different levels of a feature; with fewer than two views they agree."""
     nodes = tuple(FeatureView(FeatureLevel(i), (f"broker-{i}",)) for i in range(views))
     return Disagreement(CLUSTER, FeatureName(feature), nodes, seen_ms)
+
+
+def replica(node_id: int, directory: str = "", state: str = "following") -> ReplicaStatus:
+    """A replica of the quorum."""
+    return ReplicaStatus(NodeId(node_id), directory, ReplicaState(state), -1, -1, ())
+
+
+def quorum(
+    voters: Iterable[ReplicaStatus],
+    observers: Iterable[ReplicaStatus] = (),
+    *,
+    detail: str = "",
+    seen_ms: int = 0,
+) -> QuorumStatus:
+    """The quorum as its first voter, the active controller, describes it."""
+    replicas = tuple(voters)
+    leader_id = replicas[0].node_id if replicas else -1
+    return QuorumStatus(CLUSTER, leader_id, 1, replicas, tuple(observers), detail, seen_ms)
 
 
 def resync(source: str = "kraft", *, finished: bool = False, seen_ms: int = 0) -> SourceResync:

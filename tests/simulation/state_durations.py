@@ -1,7 +1,8 @@
 """The alerts about states that lasted too long, computed by a check of every node at every event.
 
 The monitor checks what an event changed, and nodes when one of them is due. Its alerts must be the
-same. Not included: registrations that would be refused, and levels that are behind other levels.
+same. Not included: registrations that would be refused, levels that are behind other levels, and
+those about the quorum (`tests.simulation.quorum_alerts`).
 """
 
 from collections.abc import Iterator
@@ -12,8 +13,10 @@ from featurewatch.streams.events import Event, LogCommit, SnapshotChunk, SourceS
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeKey, Role
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.nodes import Node
+from tests.simulation.quorum_alerts import RULES
 
 MIXED, READY, OTHER = "upgrade-blocked", "finalization-forgotten", ""
+_UNCHECKED = ("registration-refused", "finalization-partial")
 
 
 class TimedAlerts:
@@ -139,13 +142,13 @@ def _of_upgrade(image: ClusterImage, rule: str) -> str:
 
 
 def is_timed(alert_id: str) -> bool:
-    """Whether this module computes an alert."""
-    return alert_id.split("/")[1] in ("ghost-registration", MIXED, READY)
+    """Whether this module, or `quorum_alerts`, computes an alert."""
+    return alert_id.split("/")[1] in ("ghost-registration", MIXED, READY, *RULES)
 
 
 def is_unchecked(alert_id: str) -> bool:
     """Whether an alert depends on time and this module does not compute it."""
-    return alert_id.split("/")[1] in ("registration-refused", "finalization-partial")
+    return alert_id.split("/")[1] in _UNCHECKED
 
 
 def _time_ms(event: Event) -> int:

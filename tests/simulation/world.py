@@ -74,6 +74,8 @@ class World:
             (1, self._disagree),
             (4, self.ensemble.act),
             (2, self._migrate),
+            (2, self._vote),
+            (3, self._describe_quorum),
         ]
 
     def history(self, steps: int) -> list[Event]:
@@ -209,7 +211,7 @@ class World:
 
     def _controller(self) -> Iterator[Event]:
         ranges = RELEASES[self.random.choice(["3.9", "4.0", "4.3"])]
-        yield self._append(r.register_controller(self.random.randint(1, 3), ranges))
+        yield self._append(r.register_controller(self.random.randint(1, 4), ranges))
 
     def _transaction(self) -> Iterator[Event]:
         levels = [self._any_level() for _ in range(self.random.randint(1, 4))]
@@ -218,6 +220,14 @@ class World:
     def _elect(self) -> Iterator[Event]:
         self._epoch += 1
         yield self._append(r.leader_change(self.random.randint(1, 3), (1, 2, 3)))
+
+    def _vote(self) -> Iterator[Event]:
+        """The voters change, or one of them has another disk."""
+        ids = self.random.sample((1, 2, 3, 4), self.random.randint(2, 4))
+        yield self._append(r.voters({n: self._directory(n) for n in sorted(ids)}))
+
+    def _directory(self, node_id: int) -> str:
+        return f"{'old' if self.random.random() < 0.9 else 'new'}-{node_id}"
 
     def _migrate(self) -> Iterator[Event]:
         yield self._append(r.migration_state(self.random.randint(0, 4)))
@@ -313,6 +323,20 @@ class World:
 
     def _disagree(self) -> Iterator[Event]:
         yield r.disagreement(MV, self.random.randint(0, 2), self._tick())
+
+    def _describe_quorum(self) -> Iterator[Event]:
+        """Mostly healthy; sometimes nobody describes it."""
+        states = ("following", "following", "behind", "silent", "silent", "unknown")
+        replicas = [
+            r.replica(
+                n, self._directory(n), self.random.choice(states[: self.random.choice((2, 6))])
+            )
+            for n in (1, 2, 3, 4)
+        ]
+        count = self.random.randint(2, 4)
+        observers = [*replicas[count:], r.replica(3, "new-3")][: self.random.randint(0, 3)]
+        detail = "no leader" if self.random.random() < 0.1 else ""
+        yield r.quorum(replicas[:count], observers, detail=detail, seen_ms=self._tick())
 
 
 def _ranges(data: dict[str, object]) -> Ranges:

@@ -29,6 +29,7 @@ from featurewatch.web.views.fleet_readiness import HELD_TIMES, MAX_AGE_MS, Fleet
 from featurewatch.web.views.node_views import node_views
 from featurewatch.web.views.rehearsal import MAX_OUTCOMES, MAX_STEP_CHARS, MAX_STEPS
 from featurewatch.web.worker_rows import WorkerRows
+from tests.simulation import records as r
 from tests.web.rolls import ROLLED, publish, rolling
 from tests.web.samples import (
     NOW_MS,
@@ -281,6 +282,27 @@ async def test_views_are_computed_once_for_all_requests(monkeypatch: pytest.Monk
         body = await served.body(f"{PATH}/views")
         assert len(computed) == 2
         assert body["items"] != found[0]["items"]
+
+
+async def test_the_quorum_of_a_cluster() -> None:
+    """Its voters by the log, and the state of each by the active controller."""
+    async with rolled() as served:
+        image = rolling("4.0", "3.9", "3.9")
+        voters = [r.replica(1), r.replica(2), r.replica(3, state="silent")]
+        answers = replace(image.answers, quorum=r.quorum(voters, seen_ms=NOW_MS))
+        publish(replace(image, answers=answers), served.server.model, served.server.rows, NOW_MS)
+        body = await served.body(f"{PATH}/quorum")
+    assert (body["cluster"], body["fetching"], body["majority"], body["may_fail"]) == (
+        ROLLED,
+        2,
+        2,
+        0,
+    )
+    assert [(one["node_id"], one["state"]) for one in body["voters"]] == [
+        (1, "following"),
+        (2, "following"),
+        (3, "silent"),
+    ]
 
 
 def test_a_node_with_another_level_comes_first() -> None:

@@ -8,6 +8,7 @@ from featurewatch.agents import metric_defs
 from featurewatch.agents.metric_defs import WorkerMetricDef
 from featurewatch.controller.software import release_of_capabilities
 from featurewatch.monitor.migration import in_progress
+from featurewatch.monitor.quorum.report import FETCHING, quorum_report
 from featurewatch.monitor.readiness.state_timers import CLUSTER
 from featurewatch.monitor.readiness.upgrade_state import (
     FeatureUpgradeState,
@@ -39,7 +40,7 @@ class SeriesGroup(NamedTuple):
 def cluster_group(state: MonitorState) -> Iterator[SeriesGroup]:
     """The series of the cluster as a whole: one group, whose size follows no name of the cluster's
     but those of releases and rules."""
-    values = [*_of_cluster(state), *_of_upgrade(state)]
+    values = [*_of_cluster(state), *_of_quorum(state.image), *_of_upgrade(state)]
     yield SeriesGroup(len(values), values)
 
 
@@ -102,6 +103,25 @@ def _of_cluster(state: MonitorState) -> Iterator[Value]:
     ghosts = Counts(alert.subject["role"] for alert in alerts if alert.rule == GHOST)
     for role in Role:
         yield metric_defs.GHOSTS, (role,), ghosts[role]
+
+
+def _of_quorum(image: ClusterImage) -> Iterator[Value]:
+    """What is known of the metadata quorum; nothing of what is not."""
+    report = quorum_report(image)
+    if not report.voters:
+        return
+    yield metric_defs.QUORUM_VOTERS, (), len(report.voters)
+    if report.fetching is not None and report.may_fail is not None:
+        yield metric_defs.QUORUM_FETCHING, (), report.fetching
+        yield metric_defs.QUORUM_MAY_FAIL, (), report.may_fail
+    lags = [voter.lag for voter in report.voters]
+    if min(lags) >= 0:
+        yield metric_defs.QUORUM_MAX_LAG, (), max(lags)
+    if not report.detail:
+        observing = sum(
+            one.is_controller is True and one.state in FETCHING for one in report.observers
+        )
+        yield metric_defs.QUORUM_OBSERVERS, (), observing
 
 
 def _firing(state: MonitorState) -> Counts[tuple[str, str]]:

@@ -124,6 +124,24 @@ STATE_SINCE: Final = _gauge(
     "featurewatch_upgrade_state_since_seconds",
     "when the cluster entered that state, in seconds since the Unix epoch",
 )
+QUORUM_VOTERS: Final = _gauge(
+    "featurewatch_quorum_voters", "voters of the metadata quorum; absent if they are not known"
+)
+QUORUM_FETCHING: Final = _gauge(
+    "featurewatch_quorum_fetching_voters", "voters that fetch; absent if that is not known"
+)
+QUORUM_MAY_FAIL: Final = _gauge(
+    "featurewatch_quorum_may_fail",
+    "voters that may fail before the quorum is lost; absent if that is not known",
+)
+QUORUM_MAX_LAG: Final = _gauge(
+    "featurewatch_quorum_max_lag_records",
+    "records that the slowest voter is behind, at most a minute old; absent if it is not known",
+)
+QUORUM_OBSERVERS: Final = _gauge(
+    "featurewatch_quorum_observing_controllers",
+    "registered controllers that follow the metadata log and do not vote",
+)
 UPGRADABLE: Final = _gauge(
     "featurewatch_upgrade_ready",
     "1 if every registered node supports the highest level that any supports, 0 if not, -1 unknown",

@@ -15,7 +15,12 @@ from featurewatch.monitor.operations.rows import FAMILIES as PARTITION_FAMILIES
 from featurewatch.monitor.operations.rows import rows_after, rows_before
 from featurewatch.monitor.operations.state import state_of_rows
 from featurewatch.monitor.operations.tracker import TrackResult
-from featurewatch.monitor.readiness.rows import TIMERS, rows_of_timers, timers_of_rows
+from featurewatch.monitor.readiness.rows import (
+    QUORUM_TIMERS,
+    TIMERS,
+    rows_of_timers,
+    timers_of_rows,
+)
 from featurewatch.monitor.readiness.state_timers import affected_nodes
 from featurewatch.monitor.rules import Subject, SubjectKind
 from featurewatch.monitor.step import MonitorState, StepResult
@@ -36,7 +41,7 @@ from featurewatch.tables.rows import (
 
 _ALERT_FIELDS: Final = tuple(field.name for field in fields(Alert) if field.name != "name")
 _BUDGET: Final = "budget"
-_OTHER_ROWS: Final = frozenset({TIMERS, _BUDGET, *PARTITION_FAMILIES})
+_OTHER_ROWS: Final = frozenset({TIMERS, QUORUM_TIMERS, _BUDGET, *PARTITION_FAMILIES})
 
 
 class StateRowError(ValueError):

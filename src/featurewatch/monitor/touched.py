@@ -6,6 +6,7 @@ from operator import is_not
 from typing import Final
 
 from featurewatch.controller.software import is_unknown_release
+from featurewatch.monitor.quorum.timers import has_overdue
 from featurewatch.monitor.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState
 from featurewatch.monitor.rules import (
@@ -27,6 +28,7 @@ Firing = Mapping[Subject, object]
 
 _UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _RELEASE: Final = Subject(SubjectKind.RELEASE, "")
+_QUORUM: Final = Subject(SubjectKind.QUORUM, "")
 
 
 def touched_subjects(
@@ -124,6 +126,9 @@ def overdue_subjects(
     is_overdue = since is not None and context.now_ms - since.at_ms >= context.limits.upgrade_ms
     if (is_unfinished and is_overdue) or _UPGRADE in firing:
         yield _UPGRADE
+    quorum, limit_ms = context.times.quorum, context.limits.quorum_ms
+    if _QUORUM in firing or (quorum and has_overdue(quorum, context.now_ms, limit_ms)):
+        yield _QUORUM
 
 
 def _touched_paths(before: ClusterImage, after: ClusterImage) -> Iterable[str]:

@@ -29,6 +29,7 @@ from featurewatch.streams.fields import (
     Published,
     Rule,
     SeenMs,
+    TimeOrNone,
 )
 from featurewatch.streams.types import (
     NO_CHECKSUM,
@@ -328,7 +329,70 @@ class Disagreement:
         return f"{self.cluster}/api-versions/disagreement-{self.feature}/{self.seen_ms}"
 
 
-ApiVersionsEvent = NodeAnswer | NodeSilent | Disagreement | SourceResync | SourceStatus
+class ReplicaState(StrEnum):
+    """How a replica of the metadata log follows the active controller."""
+
+    FOLLOWING = "following"
+    """It fetches and has the whole log, or is the active controller."""
+    BEHIND = "behind"
+    """It fetches and has not had the whole log for ten seconds."""
+    SILENT = "silent"
+    """It has not fetched for five seconds."""
+    UNKNOWN = "unknown"
+    """The active controller does not report when replicas fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatus:
+    """A voter or an observer of the metadata quorum, as the active controller knows it."""
+
+    node_id: NodeId
+    directory_id: str
+    """The id of the directory with its log, as Kafka prints it; empty: not known, as where voters
+    are static."""
+    state: ReplicaState
+    lag: OffsetOrNone
+    """How many records it was behind when this was published; 0 while it follows; -1: not known."""
+    since_ms: TimeOrNone
+    """By the active controller's clock, in milliseconds since the Unix epoch: of one that is behind
+    when it last had the whole log, of a silent one when it last fetched; -1: neither, or not
+    known."""
+    endpoints: tuple[Name, ...]
+    """The listeners of a voter, as ``name://host:port``."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumStatus:
+    """The metadata quorum as the active controller describes it: published when its members or the
+    state of one change, and once a minute while one is behind.
+
+    Brokers observe the quorum too; those that the cluster lists are left out.
+    """
+
+    KIND: ClassVar = "quorum"
+
+    cluster: ClusterId
+    leader_id: Int32OrNone
+    """The active controller; -1: not known."""
+    leader_epoch: Int32OrNone
+    """Its epoch; -1: not known."""
+    voters: tuple[ReplicaStatus, ...]
+    """By id."""
+    observers: tuple[ReplicaStatus, ...]
+    """By id."""
+    detail: Detail
+    """Why the quorum cannot be described now; the rest is then what was known last."""
+    seen_ms: SeenMs
+
+    @property
+    def id(self) -> str:
+        """``cluster/api-versions/quorum/seen_ms``: a response is its own cause."""
+        return f"{self.cluster}/api-versions/quorum/{self.seen_ms}"
+
+
+ApiVersionsEvent = (
+    NodeAnswer | NodeSilent | Disagreement | QuorumStatus | SourceResync | SourceStatus
+)
 """The events on ``featurewatch.api-versions``."""
 
 

@@ -55,6 +55,10 @@ class NodeAddresses:
         for key, address in nodes.items():
             self._add(_LISTING, key.role, key.node_id, [_Listener(address, None)])
 
+    def ids(self, role: Role) -> frozenset[NodeId]:
+        """The ids of the nodes of a role."""
+        return frozenset(node_id for _, node_id in self._known.get(role, {}))
+
     def of(self, role: Role, security: Security) -> tuple[Address, ...]:
         """The addresses to try for nodes of a role, the newest first, of each node one first.
 

@@ -91,6 +91,7 @@ class Api:
             "/clusters/{cluster}/changes": self.list_changes,
             "/clusters/{cluster}/readiness": self.show_readiness,
             "/clusters/{cluster}/views": self._computed.list_views,
+            "/clusters/{cluster}/quorum": self._computed.show_quorum,
             "/clusters/{cluster}/rehearsal": self._computed.show_rehearsal,
             "/clusters/{cluster}/epochs": self._past.list_epochs,
             "/clusters/{cluster}/epochs/{revision}": self._past.show_epoch,

@@ -74,6 +74,12 @@ def _operations() -> dict[str, dict[str, Any]]:
             "kind",
             *page,
         ),
+        "/clusters/{cluster}/quorum": _operation(
+            "showQuorum",
+            "Its metadata quorum: voters, observers, and how many may fail",
+            "Quorum",
+            "cluster",
+        ),
         "/clusters/{cluster}/rehearsal": _operation(
             "showRehearsal",
             "The outcomes of steps on a model of its controllers, as `featurewatch rehearse "

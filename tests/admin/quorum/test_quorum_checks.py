@@ -1,5 +1,6 @@
 """The checks before a change of the voters, on literal quorums; times are the leader's clock."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -8,11 +9,12 @@ from featurewatch.admin.quorum.checks import (
     Candidate,
     Check,
     Verdict,
+    check_of_unregistration,
     checks_of_addition,
     checks_of_removal,
     verdict_of,
 )
-from featurewatch.admin.quorum.values import (
+from featurewatch.streams.quorum import (
     QuorumDescription,
     QuorumReplica,
     VoterEndpoint,
@@ -261,3 +263,26 @@ def test_what_a_quorum_can_lose(down: tuple[int, ...], text: str) -> None:
     """Counts of voters that fetch; a silent one of five seconds is not down yet."""
     voters = [replica(node_id, silent_ms=5_001 if node_id in down else 5_000) for node_id in (2, 3)]
     assert str(quorum(replica(1), *voters).tolerance) == text
+
+
+@pytest.mark.parametrize(
+    ("level", "silent_ms", "times", "verdict", "text"),
+    [
+        (33, 60_000, True, Verdict.YES, "it can be removed"),
+        (30, 60_000, True, Verdict.NO, "needs metadata.version 33 (4.4-IV2), not 30"),
+        (None, 60_000, True, Verdict.UNKNOWN, "is not known"),
+        (33, 0, True, Verdict.NO, "runs and would register again"),
+        (33, None, False, Verdict.UNKNOWN, "does not report who fetches"),
+    ],
+)
+def test_unregistrations(
+    level: int | None, silent_ms: int | None, times: bool, verdict: Verdict, text: str
+) -> None:
+    """From 4.4-IV2 on, of a controller that is shut down (KIP-1312)."""
+    leader = replica(1) if times else replica(1, silent_ms=None, behind_ms=None)
+    found = quorum(leader, replica(2, silent_ms=silent_ms), replica(3))
+    found = replace(found, metadata_version=None if level is None else FeatureLevel(level))
+    check = check_of_unregistration(found, 2)
+    assert check.verdict is verdict
+    assert text in check.text
+    assert not check.by_leader

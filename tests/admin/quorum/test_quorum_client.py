@@ -12,7 +12,6 @@ from featurewatch.admin.errors import (
     UnreachableError,
 )
 from featurewatch.admin.quorum.client import QuorumAdmin
-from featurewatch.admin.quorum.values import VoterEndpoint
 from featurewatch.kafka.messages import (
     AddRaftVoterRequestV0,
     AddRaftVoterResponseV0,
@@ -21,6 +20,7 @@ from featurewatch.kafka.messages import (
     RemoveRaftVoterRequestV0,
     RemoveRaftVoterResponseV0,
 )
+from featurewatch.streams.quorum import VoterEndpoint
 from featurewatch.streams.types import ClusterId, NodeId
 from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 

@@ -5,7 +5,6 @@ from uuid import UUID
 
 import pytest
 
-from featurewatch.admin.quorum.values import QuorumDescription, QuorumReplica, VoterEndpoint
 from featurewatch.cli.config.cluster_options import Compat
 from featurewatch.cli.kafka_tools.errors import KafkaToolError
 from featurewatch.cli.kafka_tools.quorum import (
@@ -14,6 +13,7 @@ from featurewatch.cli.kafka_tools.quorum import (
     replication_lines,
     status_lines,
 )
+from featurewatch.streams.quorum import QuorumDescription, QuorumReplica, VoterEndpoint
 from featurewatch.streams.types import ClusterId, FeatureLevel, NodeId
 
 NOW = 1_800_000_000_000

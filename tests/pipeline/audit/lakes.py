@@ -20,6 +20,7 @@ from featurewatch.streams.events import (
     Event,
     NodeAnswer,
     NodeSilent,
+    QuorumStatus,
     SourceState,
     SourceStatus,
     ZnodeChange,
@@ -68,7 +69,7 @@ def history(
 def _topic(event: Event) -> Topic:
     if isinstance(event, SourceStatus):
         return INPUT_OF_SOURCE[event.source]
-    if isinstance(event, (NodeAnswer, NodeSilent, Disagreement)):
+    if isinstance(event, (NodeAnswer, NodeSilent, Disagreement, QuorumStatus)):
         return API_VERSIONS
     return ZOOKEEPER if isinstance(event, (ZnodeChange, ZnodeSnapshot)) else METADATA_LOG
 

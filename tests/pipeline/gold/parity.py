@@ -45,6 +45,7 @@ from featurewatch.streams.events import (
     Event,
     NodeAnswer,
     NodeSilent,
+    QuorumStatus,
     SourceStatus,
     ZnodeChange,
     ZnodeSnapshot,
@@ -83,7 +84,7 @@ def topic_of_event(event: Event) -> Topic:
     """The topic on which a source publishes an event."""
     if isinstance(event, SourceStatus):
         return INPUT_OF_SOURCE[event.source]
-    if isinstance(event, (NodeAnswer, NodeSilent, Disagreement)):
+    if isinstance(event, (NodeAnswer, NodeSilent, Disagreement, QuorumStatus)):
         return API_VERSIONS
     return ZOOKEEPER if isinstance(event, (ZnodeChange, ZnodeSnapshot)) else METADATA_LOG
 

@@ -12,7 +12,11 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from featurewatch.admin.quorum.values import (
+from featurewatch.controller.kraft.releases import (
+    can_unregister_controllers,
+    controller_unregistration,
+)
+from featurewatch.streams.quorum import (
     FETCH_LIMIT_MS,
     QuorumDescription,
     QuorumReplica,
@@ -20,7 +24,7 @@ from featurewatch.admin.quorum.values import (
     VoterEndpoint,
     directory_text,
 )
-from featurewatch.streams.types import ClusterId, NodeId
+from featurewatch.streams.types import METADATA_VERSION, ClusterId, NodeId
 
 STATIC_VOTERS: Final = (
     "its configuration sets controller.quorum.voters: replace that by "
@@ -270,6 +274,27 @@ def _stopped(
         role = "is the active controller" if voter.node_id == quorum.leader_id else "runs"
         return Check("stopped", Verdict.NO, f"{voter} {role}: shut it down first")
     return Check("stopped", Verdict.YES, f"{voter} is shut down")
+
+
+def check_of_unregistration(quorum: QuorumDescription, node_id: int) -> Check:
+    """Whether the registration of a removed voter can be removed too (KIP-1312).
+
+    The controller does not look whether it runs: one that does registers again.
+    """
+    level, first = quorum.metadata_version, controller_unregistration()
+    name = "registration"
+    if level is None or first is None:
+        return Check(name, Verdict.UNKNOWN, f"the finalized {METADATA_VERSION} is not known")
+    if not can_unregister_controllers(level):
+        text = f"removing it needs {METADATA_VERSION} {first.level} ({first.name}), not {level}"
+        return Check(name, Verdict.NO, text)
+    voter = quorum.voter(node_id)
+    if voter is not None and not quorum.has_times:
+        return Check(name, Verdict.UNKNOWN, "the leader does not report who fetches")
+    if voter is not None and quorum.is_fetching(voter):
+        text = f"{voter} runs and would register again: unregister it when it is shut down"
+        return Check(name, Verdict.NO, text)
+    return Check(name, Verdict.YES, "it can be removed, and the controller is shut down")
 
 
 def _no_such_voter(quorum: QuorumDescription, node_id: int, directory_id: UUID | None) -> Check:

@@ -6,6 +6,7 @@ async with QuorumAdmin.connect("kafka-1:9092") as admin:
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
@@ -17,13 +18,19 @@ from featurewatch.admin.api_errors import (
 )
 from featurewatch.admin.errors import KafkaApiError, UnreachableError, check_response
 from featurewatch.admin.features.metadata import read_metadata
-from featurewatch.admin.quorum.values import QuorumDescription, VoterEndpoint, read_description
 from featurewatch.admin.session import AdminSession, NoSuchVersionError, outcome_unknown
 from featurewatch.kafka import messages
 from featurewatch.kafka.connection import Connection
 from featurewatch.kafka.messages import Request, message_class
 from featurewatch.kafka.node_errors import NodeError
-from featurewatch.streams.types import KRAFT_VERSION, ClusterId, FeatureLevel, NodeId
+from featurewatch.streams.quorum import QuorumDescription, VoterEndpoint, read_description
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    ClusterId,
+    FeatureLevel,
+    NodeId,
+)
 
 _DESCRIBE_QUORUM: Final = 55
 _DESCRIBE_QUORUM_VERSIONS: Final = (0, 2)
@@ -158,9 +165,10 @@ class QuorumAdmin(AdminSession):
         message = getattr(partition, "error_message", None)
         if (error := api_error(partition.error_code, message, _DESCRIBE_QUORUM)) is not None:
             raise KafkaApiError(*error)
-        return read_description(
+        described = read_description(
             partition, getattr(response, "nodes", ()), _kraft_version(connection, levels)
         )
+        return replace(described, metadata_version=_metadata_version(connection, levels))
 
     async def _exchange(
         self, connection: Connection, request: Request[Any], *, changes: bool
@@ -194,6 +202,13 @@ def _kraft_version(connection: Connection, api_versions: Any) -> FeatureLevel | 
     if level is None and KRAFT_VERSION in metadata.supported and metadata.epoch is not None:
         return FeatureLevel(0)
     return level
+
+
+def _metadata_version(connection: Connection, api_versions: Any) -> FeatureLevel | None:
+    """The finalized metadata.version of a node; None: it reports none."""
+    if api_versions is None:
+        return None
+    return read_metadata(api_versions, connection.address).finalized.get(METADATA_VERSION)
 
 
 def _unsupported(api_key: int) -> KafkaApiError:

@@ -198,6 +198,8 @@ class ReadinessSection(_Section):
     """nodes that run two releases, or levels that could be finalized and are not"""
     refusal_after_s: Lasting = 60.0
     """a node that would be refused at its next registration; a restart takes a moment"""
+    quorum_after_s: Lasting = 300.0
+    """a metadata quorum that can lose no voter, or a controller that follows and does not vote"""
     source_stalled_after_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 4.0
     """a source that reads nothing, until that is an alert; an election takes a moment"""
     source_critical_after_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
@@ -357,6 +359,7 @@ class Settings(BaseSettings):
             ghost_ms=round(given.ghost_after_s * 1000),
             upgrade_ms=round(given.upgrade_after_s * 1000),
             refusal_ms=round(given.refusal_after_s * 1000),
+            quorum_ms=round(given.quorum_after_s * 1000),
             hold_ms=round(given.source_stalled_after_s * 1000),
             source_ms=round(given.source_critical_after_s * 1000),
             quiet_ms=round(given.unreadable_ends_after_s * 1000),

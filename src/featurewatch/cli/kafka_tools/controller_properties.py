@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from featurewatch.admin.quorum.checks import Candidate
-from featurewatch.admin.quorum.values import VoterEndpoint
 from featurewatch.cli.kafka_tools.errors import KafkaToolError
 from featurewatch.cli.kafka_tools.java import JavaError, parse_int, parse_uuid, split
 from featurewatch.streams.kraft.directory.files import META_PROPERTIES, read_meta
+from featurewatch.streams.quorum import VoterEndpoint
 from featurewatch.streams.types import ClusterId, NodeId
 
 _QUESTION: Final = "Is this a valid controller configuration file?"

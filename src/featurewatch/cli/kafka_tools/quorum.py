@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from featurewatch.admin.quorum.values import (
+from featurewatch.cli.config.cluster_options import Compat
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
+from featurewatch.streams.quorum import (
     QuorumDescription,
     QuorumReplica,
     VoterEndpoint,
     directory_text,
 )
-from featurewatch.cli.config.cluster_options import Compat
-from featurewatch.cli.kafka_tools.errors import KafkaToolError
 
 BOTH_VIEWS: Final = (
     "Only one of --status or --replication should be specified with describe sub-command"

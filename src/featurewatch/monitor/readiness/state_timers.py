@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
+from featurewatch.monitor.quorum.timers import NO_QUORUM_TIMERS, QuorumTimers, advance_quorum
 from featurewatch.monitor.readiness.refusals import is_restart_refused
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState, upgrade_state_of
 from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role
@@ -32,6 +33,7 @@ class Limits:
     next registration, which is normal for a moment while it restarts. ``hold_ms``: a source that
     reads nothing, until that is an alert, and ``source_ms`` until it is critical. ``quiet_ms``:
     after this long without another one, the alert about unreadable input of a kind ends.
+    ``quorum_ms``: a quorum that can lose no voter, or a controller that follows and does not vote.
 
     ``accepted_clusters``: the ids whose messages count (empty: all). ``partitions``: how many each
     topic has, of which one has all messages of a cluster (0: not known; those of any count).
@@ -48,6 +50,7 @@ class Limits:
     hold_ms: int = 4_000
     source_ms: int = 60_000
     quiet_ms: int = 3_600_000
+    quorum_ms: int = 300_000
     accepted_clusters: frozenset[str] = frozenset()
     partitions: int = 0
     operations: bool = False
@@ -77,13 +80,14 @@ class StateSince(NamedTuple):
 class StateTimers:
     """When states of features began, and since when nodes are offline or would be refused.
 
-    Times are in milliseconds since the Unix epoch. No node's condition exceeds its limit before
-    ``due_ms``, which is derived from the others.
+    Times are in milliseconds since the Unix epoch. ``quorum`` has those of the quorum. No node's
+    condition exceeds its limit before ``due_ms``, which is derived from the others.
     """
 
     states: Map[FeatureName, StateSince] = field(default_factory=Map)
     offline: Map[NodeKey, int] = field(default_factory=Map)
     refused: Map[NodeKey, int] = field(default_factory=Map)
+    quorum: QuorumTimers = NO_QUORUM_TIMERS
     due_ms: int = field(default=0, compare=False)
 
 
@@ -132,9 +136,10 @@ def advance_timers(
         due_ms = min(due_ms, at_ms + limits.ghost_ms)
     if refused is not times.refused:
         due_ms = min(due_ms, at_ms + limits.refusal_ms)
-    if states is times.states and offline is times.offline and refused is times.refused:
-        return times
-    return StateTimers(states, offline, refused, due_ms)
+    quorum = advance_quorum(times.quorum, before, after, at_ms, limits)
+    after_times = StateTimers(states, offline, refused, quorum, due_ms)
+    is_same = states is times.states and offline is times.offline and refused is times.refused
+    return times if is_same and quorum is times.quorum else after_times
 
 
 def take_due(times: StateTimers, limits: Limits, now_ms: int) -> tuple[StateTimers, list[NodeKey]]:

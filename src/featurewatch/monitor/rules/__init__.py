@@ -14,6 +14,7 @@ from featurewatch.monitor.rules.log import LOG_RULES
 from featurewatch.monitor.rules.migration import MIGRATION_RULES
 from featurewatch.monitor.rules.nodes import NODE_RULES
 from featurewatch.monitor.rules.partitions import PARTITION_RULES
+from featurewatch.monitor.rules.quorum import QUORUM_RULES
 from featurewatch.monitor.rules.releases import RELEASE_RULES
 from featurewatch.monitor.rules.rule import (
     MAX_ALERTS,
@@ -43,6 +44,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *PARTITION_RULES,
     *LEFT_OUT_RULES,
     *RELEASE_RULES,
+    *QUORUM_RULES,
 )
 """Every rule."""
 

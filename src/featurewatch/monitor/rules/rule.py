@@ -29,6 +29,7 @@ class SubjectKind(StrEnum):
     PARTITIONS = "partitions"
     ALERTS = "alerts"
     RELEASE = "release"
+    QUORUM = "quorum"
 
 
 class Subject(NamedTuple):
@@ -99,6 +100,7 @@ _READING: Final = (
     SubjectKind.LOG,
     SubjectKind.MIGRATION,
     SubjectKind.RELEASE,
+    SubjectKind.QUORUM,
 )
 """The kinds whose subjects are evaluated when what their rules read was replaced."""
 
@@ -138,8 +140,8 @@ class Rule:
 
     An event does not evaluate every subject. A rule about nodes has a ``precondition`` or a
     ``timer``, which select the nodes that it may have findings about. A rule about features, the
-    log, a migration or releases has ``reads``: its subjects are evaluated when one of these parts
-    changes.
+    log, a migration, releases or the quorum has ``reads``: its subjects are evaluated when one of
+    these parts changes.
 
     Raises:
         TypeError: if the rule could never fire, as it lacks one of these or has one that does not

@@ -5,6 +5,7 @@ rows of the tables that an event's kind belongs to, as tuples in the order of th
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -22,6 +23,8 @@ from featurewatch.streams.events import (
     LogGap,
     NodeAnswer,
     NodeSilent,
+    QuorumStatus,
+    ReplicaStatus,
     SnapshotChunk,
     SourceStatus,
     ZnodeChange,
@@ -131,6 +134,16 @@ def _disagreement_rows(message: InputMessage, event: Disagreement) -> Iterator[T
     yield tables.DISAGREEMENTS, (*_cause(message, event).at(0), event.feature, views)
 
 
+def _quorum_rows(message: InputMessage, event: QuorumStatus) -> Iterator[TableRow]:
+    voters, observers = ([*map(_replica, replicas)] for replicas in (event.voters, event.observers))
+    columns = (event.leader_id, event.leader_epoch, voters, observers, event.detail)
+    yield tables.QUORUMS, (*_cause(message, event).at(0), *columns)
+
+
+def _replica(replica: ReplicaStatus) -> dict[str, Any]:
+    return {**asdict(replica), "state": str(replica.state), "endpoints": [*replica.endpoints]}
+
+
 def _status_rows(message: InputMessage, event: SourceStatus) -> Iterator[TableRow]:
     columns = (
         *(event.source, str(event.state), event.offset, event.offset_epoch),
@@ -180,6 +193,7 @@ _ROWS: Final[Mapping[type, Callable[[InputMessage, Any], Iterator[TableRow]]]] =
     NodeAnswer: _answer_rows,
     NodeSilent: _silent_rows,
     Disagreement: _disagreement_rows,
+    QuorumStatus: _quorum_rows,
     SourceStatus: _status_rows,
     ZnodeChange: _znode_rows,
     ZnodeSnapshot: _znode_rows,

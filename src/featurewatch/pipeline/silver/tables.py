@@ -10,6 +10,7 @@ from featurewatch.streams.events import (
     LogGap,
     NodeAnswer,
     NodeSilent,
+    QuorumStatus,
     SourceStatus,
     ZnodeChange,
     ZnodeSnapshot,
@@ -155,6 +156,11 @@ DISAGREEMENTS: Final = _table(
     "nodes that answer with different levels of a feature; fewer than two views: they agree again",
     _columns(Disagreement, "feature", "views"),
 )
+QUORUMS: Final = _table(
+    "quorums",
+    "the metadata quorum as its active controller describes it: voters, observers, their states",
+    _columns(QuorumStatus, "leader_id", "leader_epoch", "voters", "observers", "detail"),
+)
 SOURCE_STATES: Final = _table(
     "source_states",
     "source status reports: heartbeats, and each change of the source's state",
@@ -194,6 +200,7 @@ SILVER: Final = (
     ZNODE_CHANGES,
     ANSWERS,
     DISAGREEMENTS,
+    QUORUMS,
     SOURCE_STATES,
     QUARANTINE,
 )

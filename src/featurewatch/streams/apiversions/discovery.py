@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection
@@ -11,7 +12,8 @@ from featurewatch.streams.apiversions import membership
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.membership import NodeListing
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
-from featurewatch.streams.types import ClusterId, NodeKey, Role
+from featurewatch.streams.quorum import QuorumDescription
+from featurewatch.streams.types import ClusterId, NodeId, NodeKey, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class DiscoveredNodes:
 
     ``listed`` are the roles whose nodes are all in ``nodes``; a missing node of another role
     may still exist. Each of ``warnings`` is one line: what is not covered, and what to do.
+    ``quorum`` is None where it could not be described; ``quorum_error`` is why, in one line, and
+    empty where nobody has one.
     """
 
     cluster: ClusterId | None = None
@@ -28,6 +32,8 @@ class DiscoveredNodes:
     leader_id: int = -1
     leader_epoch: int = -1
     warnings: tuple[str, ...] = ()
+    quorum: QuorumDescription | None = None
+    quorum_error: str = ""
 
 
 async def discover_nodes(
@@ -57,6 +63,8 @@ async def discover_nodes(
         # Controllers with ids need no listing, but only a listing shows that others came or went.
         learned = settings.addresses.of(Role.CONTROLLER, settings.security_of(Role.CONTROLLER))
         listings, errors = await _ask_controllers(peers, [*controllers, *configured, *learned])
+        if listings and not any(result.quorum for result in all_listings):
+            listings.append(await _describe_quorum(peers, listings[0]))
         is_listed = any(key.role is Role.CONTROLLER for of in all_listings for key in of.nodes)
         all_listings += listings
         if not is_listed and not (settings.bootstrap_servers and None not in configured.values()):
@@ -68,6 +76,7 @@ async def discover_nodes(
         if node_id is not None:
             nodes[NodeKey(Role.CONTROLLER, node_id)] = address
     warnings += uncovered_nodes(all_listings, nodes, settings)
+    quorum = next((result.quorum for result in all_listings if result.quorum), None)
     with_leader = next((result for result in all_listings if result.leader_id >= 0), NodeListing())
     return DiscoveredNodes(
         cluster=next((r.cluster for r in all_listings if r.cluster), None),
@@ -76,7 +85,15 @@ async def discover_nodes(
         leader_id=with_leader.leader_id,
         leader_epoch=with_leader.leader_epoch,
         warnings=tuple(dict.fromkeys(warnings)),
+        quorum=quorum,
+        quorum_error="" if quorum else _quorum_error(all_listings, warnings),
     )
+
+
+def _quorum_error(listings: Iterable[NodeListing], warnings: Iterable[str]) -> str:
+    """Why no node described the quorum: of several reasons the first."""
+    reasons = (result.quorum_error for result in listings if result.quorum_error)
+    return next(chain(reasons, warnings), "")
 
 
 def _by_protocol(
@@ -154,6 +171,27 @@ async def _ask_controllers(
         except NodeError as error:
             errors.append(str(error))
     return [], errors
+
+
+async def _describe_quorum(peers: ConnectionPool, controllers: NodeListing) -> NodeListing:
+    """The quorum by the active controller, which alone answers; without nodes."""
+    address = controllers.nodes.get(NodeKey(Role.CONTROLLER, NodeId(controllers.active_id)))
+    if address is None:
+        return NodeListing(quorum_error="no controller is active")
+    try:
+        connection = await peers.connection(Role.CONTROLLER, address)
+        version = connection.version_of(
+            membership.DESCRIBE_QUORUM, membership.DESCRIBE_QUORUM_VERSIONS
+        )
+        if version is None:
+            return NodeListing()
+        response = await connection.request(membership.quorum_request(version), peers.timeout_s)
+    except LocalResourceError:
+        raise
+    except NodeError as error:
+        return NodeListing(quorum_error=str(error))
+    listing = membership.read_quorum(response)
+    return NodeListing(quorum=listing.quorum, quorum_error=listing.error or "")
 
 
 def uncovered_nodes(

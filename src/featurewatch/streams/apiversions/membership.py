@@ -15,6 +15,7 @@ from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.errors import error_name
 from featurewatch.kafka.messages import Request, message_class
+from featurewatch.streams.quorum import METADATA_TOPIC, QuorumDescription, read_description
 from featurewatch.streams.types import MAX_CLUSTER_ID_CHARS, ClusterId, NodeId, NodeKey, Role
 
 DESCRIBE_CLUSTER: Final = 60
@@ -24,7 +25,6 @@ DESCRIBE_QUORUM_VERSIONS: Final = (0, 2)
 _FENCED_SINCE: Final = 2
 
 _CONTROLLERS: Final = 2
-_METADATA_TOPIC: Final = "__cluster_metadata"
 _CLUSTER_AUTHORIZATION_FAILED: Final = 31
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 
@@ -34,7 +34,9 @@ class NodeListing:
     """Nodes and their addresses, as in one response.
 
     ``without_address`` are controllers without a known address. ``error`` is one line: why the
-    response lists no nodes, and what to do.
+    response lists no nodes, and what to do. ``active_id`` is the active controller that a
+    controller names. ``quorum`` is that of a DescribeQuorum response, or ``quorum_error`` says in
+    one line why there is none.
     """
 
     cluster: ClusterId | None = None
@@ -43,6 +45,9 @@ class NodeListing:
     leader_id: int = -1
     leader_epoch: int = -1
     error: str | None = None
+    active_id: int = -1
+    quorum: QuorumDescription | None = None
+    quorum_error: str = ""
 
 
 def brokers_request(version: int) -> Request[Any]:
@@ -62,10 +67,10 @@ def controllers_request() -> "messages.DescribeClusterRequestV1":
 
 
 def quorum_request(version: int) -> Request[Any]:
-    """The request to a broker for the controllers."""
+    """The request for the quorum: brokers forward it, of controllers the active one answers."""
     form = message_class("DescribeQuorumRequest", version)
     partition = form.PartitionData(partition_index=0)
-    topic = form.TopicData(topic_name=_METADATA_TOPIC, partitions=(partition,))
+    topic = form.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
     request: Request[Any] = form(topics=(topic,))
     return request
 
@@ -82,7 +87,8 @@ def read_cluster(response: Any, role: Role) -> NodeListing:
     cluster = response.cluster_id
     if not cluster.isprintable() or len(cluster) > MAX_CLUSTER_ID_CHARS:
         return NodeListing(error=f"it has an invalid cluster id: {quoted(cluster)!r}")
-    return NodeListing(ClusterId(cluster), nodes)
+    active_id = response.controller_id if role is Role.CONTROLLER else -1
+    return NodeListing(ClusterId(cluster), nodes, active_id=active_id)
 
 
 def read_quorum(response: Any) -> NodeListing:
@@ -90,7 +96,8 @@ def read_quorum(response: Any) -> NodeListing:
     partitions = [part for topic in response.topics for part in topic.partitions]
     code = response.error_code or (partitions[0].error_code if partitions else 0)
     if code or not partitions:
-        return NodeListing(error=_refusal(code, "DescribeQuorum", Role.CONTROLLER))
+        error = _refusal(code, "DescribeQuorum", Role.CONTROLLER)
+        return NodeListing(error=error, quorum_error=error)
     nodes: dict[NodeKey, Address] = {}
     for node in getattr(response, "nodes", ()):
         if node.listeners:
@@ -103,6 +110,7 @@ def read_quorum(response: Any) -> NodeListing:
         without_address=tuple(v for v in voters if NodeKey(Role.CONTROLLER, v) not in nodes),
         leader_id=partitions[0].leader_id,
         leader_epoch=partitions[0].leader_epoch,
+        quorum=read_description(partitions[0], getattr(response, "nodes", ()), None),
     )
 
 

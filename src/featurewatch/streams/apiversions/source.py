@@ -11,15 +11,16 @@ from featurewatch.kafka.node_errors import LocalResourceError, NodeError, OtherN
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.discovery import DiscoveredNodes, discover_nodes
 from featurewatch.streams.apiversions.node_features import NodeFeatures
+from featurewatch.streams.apiversions.quorum_tracker import QuorumTracker
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.apiversions.tracker import NodeTracker, TrackerEvent
-from featurewatch.streams.events import DeadLetter, NodeSilent
+from featurewatch.streams.events import DeadLetter, NodeSilent, QuorumStatus
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
 from featurewatch.streams.source_shell import ProtocolState, SourceShell
 from featurewatch.streams.source_status import GracePeriods, RecentTexts, StallReason
 from featurewatch.streams.topics import API_VERSIONS
-from featurewatch.streams.types import ClusterId, LeaderAndEpoch, NodeKey
+from featurewatch.streams.types import ClusterId, LeaderAndEpoch, NodeKey, Role
 
 LOG: Final = logging.getLogger("featurewatch.api-versions")
 
@@ -56,6 +57,7 @@ class ApiVersionsSource(SourceShell):
         self._settings = settings
         self._peers = ConnectionPool(settings)
         self._tracker: NodeTracker | None = None
+        self._quorum: QuorumTracker | None = None
         self._discovered = DiscoveredNodes()
         self._addresses: dict[NodeKey, Address] = {}
         self._concurrent = asyncio.Semaphore(settings.concurrency)
@@ -115,11 +117,15 @@ class ApiVersionsSource(SourceShell):
             self._is_resyncing = True
             await self._publish_resync(self._tracker.cluster, reason, finished=False)
             await self._publish_all(self._tracker.republish(self._clock_ms()))
+            if self._quorum is not None:
+                await self._publish_all(self._quorum.republish(self._clock_ms()))
 
     async def withdraw(self, reason: str) -> None:
         """Publishes that the nodes that answered are not this cluster's, or may not be."""
         if self._tracker is not None:
             await self._publish_all(self._tracker.withdraw(reason, self._clock_ms()))
+            if self._quorum is not None:
+                await self._publish_all(self._quorum.withdraw(reason, self._clock_ms()))
 
     async def _end_resync(self, cluster: ClusterId) -> None:
         self._is_resyncing = False
@@ -137,6 +143,7 @@ class ApiVersionsSource(SourceShell):
                 "check the addresses, or the cluster's id in the settings"
             )
             self._tracker, self._addresses, self._has_followed = None, {}, False
+            self._quorum = None
             await self._peers.retain(())  # the same names may lead to this cluster by then
             return
         self._cluster = self._cluster or cluster
@@ -146,6 +153,7 @@ class ApiVersionsSource(SourceShell):
             return
         if self._tracker is None:
             self._tracker = NodeTracker(ClusterId(self._cluster), self._settings.misses)
+            self._quorum = QuorumTracker(ClusterId(self._cluster))
             await self._resync("the source started")
         before = self._addresses
         retained = {k: a for k, a in before.items() if k.role not in discovered.listed}
@@ -159,6 +167,22 @@ class ApiVersionsSource(SourceShell):
         }
         await self._peers.retain([(key.role, address) for key, address in self._addresses.items()])
         await self._publish_all(events)
+        await self._publish_all(self._quorum_events(discovered))
+
+    def _quorum_events(self, discovered: DiscoveredNodes) -> list[QuorumStatus]:
+        if self._quorum is None:
+            return []
+        if discovered.quorum is None:
+            detail = discovered.quorum_error
+            return self._quorum.on_failure(detail, self._clock_ms()) if detail else []
+        brokers, controllers = (
+            {key.node_id for key in self._addresses if key.role is role}
+            | self._settings.addresses.ids(role)
+            for role in (Role.BROKER, Role.CONTROLLER)
+        )
+        return self._quorum.on_description(
+            discovered.quorum, brokers, controllers, self._clock_ms()
+        )
 
     async def _request_all(self, tracker: NodeTracker) -> dict[NodeKey, NodeError]:
         """The nodes that did not respond, and why. Events are published as responses arrive.
@@ -249,7 +273,7 @@ class ApiVersionsSource(SourceShell):
         if self._warned.is_new(text, self._monotonic_ms()):
             LOG.log(level, "%s: %s", self._cluster or "unknown cluster", text)
 
-    async def _publish_all(self, events: Iterable[TrackerEvent]) -> None:
+    async def _publish_all(self, events: Iterable[TrackerEvent | QuorumStatus]) -> None:
         for event in events:
             if isinstance(event, DeadLetter):
                 LOG.warning("%s: %s", event.cluster, event.reason)

@@ -5,7 +5,13 @@ from typing import Final
 
 from immutables import Map
 
-from featurewatch.streams.events import Disagreement, NodeAnswer, NodeSilent, SourceResync
+from featurewatch.streams.events import (
+    Disagreement,
+    NodeAnswer,
+    NodeSilent,
+    QuorumStatus,
+    SourceResync,
+)
 from featurewatch.streams.topics import API_VERSIONS
 from featurewatch.streams.types import NodeKey, Role
 from featurewatch.tables.image.answers import AnswersDelta, AnswersResync
@@ -19,9 +25,11 @@ from featurewatch.tables.image.cluster import (
 from featurewatch.tables.image.features import FeaturesImage, level_changes
 from featurewatch.tables.image.limits import (
     MAX_FEATURES,
+    MAX_VOTERS,
     BeyondLimitError,
     check_features,
     check_node,
+    check_number,
 )
 from featurewatch.tables.image.nodes import (
     CapabilityKey,
@@ -37,6 +45,21 @@ Folded = tuple[ClusterImage, ClusterDelta]
 
 ANSWER: Final = "ANSWER"
 """The kind under which a response with more than an image holds is counted as unreadable."""
+
+
+def fold_answer(
+    image: ClusterImage, event: NodeAnswer | NodeSilent | Disagreement | QuorumStatus
+) -> Folded:
+    """Applies what nodes answered, or that one did not."""
+    match event:
+        case NodeAnswer():
+            return fold_node_answer(image, event)
+        case NodeSilent():
+            return fold_node_silent(image, event)
+        case Disagreement():
+            return fold_disagreement(image, event)
+        case QuorumStatus():
+            return fold_quorum(image, event)
 
 
 def fold_node_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
@@ -112,13 +135,33 @@ def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
     return replace(image, answers=answers), NOTHING
 
 
+def fold_quorum(image: ClusterImage, event: QuorumStatus) -> Folded:
+    """Applies a description of the quorum; one without voters drops what was known.
+
+    Descriptions count in the order of the topic.
+    """
+    try:
+        check_number(event.voters, MAX_VOTERS, "voters")
+        check_number(event.observers, MAX_VOTERS, "observers")
+    except BeyondLimitError as error:
+        return _unreadable(image, "quorum", str(error)), NOTHING
+    answers = image.answers
+    if event == answers.quorum and not (answers.resync and answers.resync.quorum):
+        return image, SKIPPED
+    resync = answers.resync and replace(answers.resync, quorum=False)
+    quorum = event if event.voters else None
+    return replace(image, answers=replace(answers, resync=resync, quorum=quorum)), NOTHING
+
+
 def fold_answers_resync(image: ClusterImage, event: SourceResync) -> Folded:
     """Begins a resync of the responses, or ends it and drops what it did not publish again."""
     answers = image.answers
     is_beside = _has_higher_authority(image)
     if not event.finished:
         nodes = answers.nodes if is_beside else image.nodes
-        resync = AnswersResync(frozenset(nodes.nodes), frozenset(answers.disagreements))
+        resync = AnswersResync(
+            frozenset(nodes.nodes), frozenset(answers.disagreements), answers.quorum is not None
+        )
         return replace(image, answers=replace(answers, resync=resync)), NOTHING
     if answers.resync is None:
         return image, SKIPPED
@@ -126,7 +169,8 @@ def fold_answers_resync(image: ClusterImage, event: SourceResync) -> Folded:
     disagreements = answers.disagreements
     for feature in answers.resync.features:
         disagreements = disagreements.delete(feature)
-    answers = replace(answers, disagreements=disagreements, resync=None)
+    quorum = None if answers.resync.quorum else answers.quorum
+    answers = replace(answers, disagreements=disagreements, resync=None, quorum=quorum)
     sources = image.sources.without_lost(API_VERSIONS.short_name)
     image = replace(image, answers=answers, sources=sources)
     if is_beside:

@@ -11,6 +11,7 @@ from featurewatch.streams.events import (
     LogGap,
     NodeAnswer,
     NodeSilent,
+    QuorumStatus,
     SnapshotChunk,
     SourceResync,
     SourceState,
@@ -21,10 +22,8 @@ from featurewatch.streams.events import (
 from featurewatch.streams.topics import METADATA_LOG, ZOOKEEPER
 from featurewatch.tables.fold.acknowledgements import fold_acknowledgement
 from featurewatch.tables.fold.api_versions import (
+    fold_answer,
     fold_answers_resync,
-    fold_disagreement,
-    fold_node_answer,
-    fold_node_silent,
 )
 from featurewatch.tables.fold.log import (
     end_resync,
@@ -73,16 +72,12 @@ def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta
             return fold_commit(image, event)
         case SourceStatus():
             return _fold_status(image, event)
-        case NodeAnswer():
-            return fold_node_answer(image, event)
-        case NodeSilent():
-            return fold_node_silent(image, event)
+        case NodeAnswer() | NodeSilent() | Disagreement() | QuorumStatus():
+            return fold_answer(image, event)
         case SnapshotChunk():
             return fold_chunk(image, event)
         case LogGap():
             return fold_gap(image, event)
-        case Disagreement():
-            return fold_disagreement(image, event)
         case SourceResync():
             is_of_answers = event.source == Authority.ANSWERS
             return (fold_answers_resync if is_of_answers else fold_log_resync)(image, event)

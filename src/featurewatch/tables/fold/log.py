@@ -284,6 +284,8 @@ def _out_of_order(image: ClusterImage, event: SnapshotChunk) -> ClusterImage:
 def _quorum(before: Quorum, replay: RecordReplay, leader_epoch: int) -> Quorum:
     leader_id = before.leader_id if replay.leader_id is None else replay.leader_id
     voters = before.voters if replay.voters is None else replay.voters
-    if (leader_id, leader_epoch, voters) == (before.leader_id, before.leader_epoch, before.voters):
-        return before
-    return Quorum(leader_id, leader_epoch, voters)
+    members = before.members if replay.members is None else replay.members
+    if [member.node_id for member in members] != [*voters]:
+        members = ()  # static voters, or a record with the new ones is missing
+    after = Quorum(leader_id, leader_epoch, voters, members)
+    return before if after == before else after

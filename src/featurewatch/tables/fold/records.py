@@ -17,6 +17,7 @@ from featurewatch.streams.types import (
     Role,
 )
 from featurewatch.tables.image.limits import (
+    MAX_ENDPOINTS,
     MAX_FEATURES,
     MAX_NAME_CHARS,
     MAX_VOTERS,
@@ -25,6 +26,7 @@ from featurewatch.tables.image.limits import (
     check_node,
     check_number,
 )
+from featurewatch.tables.image.log import Voter
 from featurewatch.tables.image.nodes import (
     Capabilities,
     CapabilityKey,
@@ -59,6 +61,7 @@ class RecordReplay:
     levels: dict[FeatureName, FeatureLevel] = field(default_factory=dict)
     leader_id: int | None = None
     voters: tuple[NodeId, ...] | None = None
+    members: tuple[Voter, ...] | None = None
     migration: int | None = None
     _classes: set[CapabilityKey] = field(default_factory=set)
     """The classes of nodes that are new in this event."""
@@ -248,13 +251,28 @@ def _kraft_version(replay: RecordReplay, data: Data) -> None:
 
 def _leader_change(replay: RecordReplay, data: Data) -> None:
     leader_id = _int(data, "leaderId")
-    _voters(replay, data)
-    replay.leader_id = leader_id
+    check_number(data["voters"], MAX_VOTERS, "voters")
+    voters = tuple(sorted(NodeId(_int(voter, "voterId")) for voter in data["voters"]))
+    replay.leader_id, replay.voters = leader_id, voters
 
 
 def _voters(replay: RecordReplay, data: Data) -> None:
     check_number(data["voters"], MAX_VOTERS, "voters")
-    replay.voters = tuple(sorted(NodeId(_int(voter, "voterId")) for voter in data["voters"]))
+    members = tuple(sorted(map(_voter, data["voters"])))
+    replay.voters, replay.members = tuple(member.node_id for member in members), members
+
+
+def _voter(data: Data) -> Voter:
+    check_number(data["endpoints"], MAX_ENDPOINTS, "endpoints of a voter")
+    endpoints = tuple(
+        f"{_text(item, 'name')}://{_host(_text(item, 'host'))}:{_int(item, 'port')}"
+        for item in data["endpoints"]
+    )
+    return Voter(NodeId(_int(data, "voterId")), _text(data, "voterDirectoryId"), endpoints)
+
+
+def _host(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _migration(replay: RecordReplay, data: Data) -> None:

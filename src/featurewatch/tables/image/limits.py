@@ -22,8 +22,10 @@ MAX_NAME_CHARS: Final = 255
 """Characters of a feature's name and of an incarnation id."""
 
 MAX_VOTERS: Final = 1000
-"""Voters of the controller quorum."""
+"""Voters of the controller quorum, and its observers."""
 
+MAX_ENDPOINTS: Final = 16
+"""Listeners of one voter. A real one has one or two."""
 
 MAX_ISSUES: Final = 1000
 """Znodes that could not be read, or of which versions were missed."""

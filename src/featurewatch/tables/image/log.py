@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from immutables import Map
 
@@ -16,13 +16,31 @@ from featurewatch.tables.image.provenance import (
 from featurewatch.tables.image.sources import Unreadable, unreadable_from_row, unreadable_to_row
 
 
+class Voter(NamedTuple):
+    """A voter of a ``VotersRecord`` (KIP-853).
+
+    ``directory_id`` is the id of the directory with its log, as Kafka prints it; ``endpoints`` are
+    ``name://host:port``.
+    """
+
+    node_id: NodeId
+    directory_id: str
+    endpoints: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The controller quorum as its control records describe it (-1: unknown)."""
+    """The controller quorum as its control records describe it (-1: unknown).
+
+    ``voters`` are the ids of its voters. ``members`` are the same voters where the log has them, by
+    id: it is empty while they are static (kraft.version 0), and where an older featurewatch has
+    stored the image.
+    """
 
     leader_id: int = -1
     leader_epoch: int = -1
     voters: tuple[NodeId, ...] = ()
+    members: tuple[Voter, ...] = ()
 
     def to_row(self) -> dict[str, Any]:
         """The fields of a row."""
@@ -30,12 +48,17 @@ class Quorum:
             "leader_id": self.leader_id,
             "leader_epoch": self.leader_epoch,
             "voters": self.voters,
+            **({"members": [*map(tuple, self.members)]} if self.members else {}),
         }
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """The quorum that a row's fields hold."""
-        return cls(row["leader_id"], row["leader_epoch"], tuple(row["voters"]))
+        members = tuple(
+            Voter(node_id, directory_id, tuple(endpoints))
+            for node_id, directory_id, endpoints in row.get("members", ())
+        )
+        return cls(row["leader_id"], row["leader_epoch"], tuple(row["voters"]), members)
 
 
 NO_QUORUM: Final = Quorum()

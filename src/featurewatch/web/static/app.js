@@ -9,6 +9,7 @@ import { Migration } from './migration.js';
 import { Nodes } from './nodes.js';
 import { Operations } from './operations.js';
 import { Since, Word, clock, html, link } from './parts.js';
+import { Quorum } from './quorum.js';
 import { Rehearsal } from './rehearsal.js';
 import { Releases } from './releases.js';
 import { resourcesOf } from './resources.js';
@@ -16,7 +17,7 @@ import { Store } from './store.js';
 
 const VIEWS = {
   fleet: Fleet, releases: Releases, alerts: Alerts, sources: Sources,
-  cluster: Cluster, history: History, operations: Operations, nodes: Nodes, migration: Migration, rehearsal: Rehearsal,
+  cluster: Cluster, history: History, operations: Operations, nodes: Nodes, quorum: Quorum, migration: Migration, rehearsal: Rehearsal,
 };
 const HELP = [['/', 'find a cluster'], ['j k', 'next and previous row'], ['Enter', 'open the row'], ['Esc', 'leave'], ['p', 'pause'], ['?', 'this list']];
 const SINGLE_KEYS = 'featurewatch.single-keys';

@@ -148,6 +148,21 @@ export function Table({ caption, columns, children, empty }) {
   </div>`;
 }
 
+// A table whose rows are cards where it would not fit: each cell then has its column's name.
+export function Cards({ caption, columns, rows, empty }) {
+  const names = columns.map((column) => column.replace(/^#/, ''));
+  return html`<div class="cards" role="region" aria-label=${caption} tabindex="0">
+    <table role="table">
+      <caption>${caption}</caption>
+      <thead role="rowgroup"><tr role="row">${columns.map((column, index) => html`<th role="columnheader" scope="col" class=${column.startsWith('#') ? 'number' : ''}>${names[index]}</th>`)}</tr></thead>
+      <tbody role="rowgroup">${rows.length ? rows.map(({ key, cells }) => html`<tr role="row" key=${key}>
+        <th role="rowheader" scope="row" data-name=${names[0]}><span>${cells[0]}</span></th>
+        ${cells.slice(1).map((cell, index) => html`<td role="cell" class=${columns[index + 1].startsWith('#') ? 'number' : ''} data-name=${names[index + 1]}><span>${cell}</span></td>`)}
+      </tr>`) : html`<tr role="row"><td role="cell" colspan=${columns.length} class="dim">${empty || 'none'}</td></tr>`}</tbody>
+    </table>
+  </div>`;
+}
+
 export function link(parameters) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
   return `?${query}`;

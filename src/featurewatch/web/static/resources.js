@@ -21,6 +21,7 @@ const VIEWS = {
     cluster: [ofCluster(route), {}], list: [ofCluster(route, 'operations'), { kind: route.kind }],
   }),
   nodes: (route) => ({ cluster: [ofCluster(route), {}], list: [ofCluster(route, 'views'), {}] }),
+  quorum: (route) => ({ cluster: [ofCluster(route), {}], quorum: [ofCluster(route, 'quorum'), {}] }),
   migration: (route) => ({ cluster: [ofCluster(route), {}] }),
   rehearsal: (route) => ({
     cluster: [ofCluster(route), {}],

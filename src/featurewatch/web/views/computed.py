@@ -9,6 +9,7 @@ from aiohttp import web
 
 from featurewatch.common.text import error_line
 from featurewatch.controller.kraft.releases import releases
+from featurewatch.monitor.quorum.report import quorum_report
 from featurewatch.monitor.rows import StateRowError
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
@@ -110,6 +111,14 @@ class ComputedViews:
         if len(self._views) > _MAX_HELD:
             del self._views[next(iter(self._views))]
         return held[1], held[2]
+
+    async def show_quorum(self, request: web.Request) -> web.Response:
+        """The metadata quorum of a cluster: voters, observers, and what it can lose."""
+        check_names(request.query, ())
+        cluster = cluster_of_request(request, self._model)
+        async with self._computing:
+            image = await asyncio.to_thread(self._image, cluster)
+        return json_response(request, {"cluster": cluster, **quorum_report(image).document()})
 
     async def show_rehearsal(self, request: web.Request) -> web.Response:
         """The outcomes of steps on the model of a cluster; nothing is changed anywhere."""

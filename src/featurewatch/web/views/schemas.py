@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from featurewatch.streams.events import ReplicaState
 from featurewatch.streams.schemas import schema_of
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.web.views.fleet_readiness import VERDICTS
@@ -92,6 +93,7 @@ def schemas() -> dict[str, Any]:
             levels={"type": "object", "additionalProperties": TEXT},
             differences=texts,
         ),
+        "Quorum": _quorum(),
         "Revision": object_of(**revision),
         "Epoch": _embedded("Epoch", schema_of(EPOCHS)),
         "Differences": object_of(
@@ -114,6 +116,27 @@ def schemas() -> dict[str, Any]:
         "Source": object_of(cluster=TEXT, source=TEXT, state=TEXT, at_ms=NUMBER, detail=TEXT),
         "Problem": object_of(type=TEXT, title=TEXT, status=NUMBER, detail=TEXT, instance=TEXT),
     }
+
+
+def _quorum() -> dict[str, Any]:
+    or_null = {"type": ["integer", "null"]}
+    member = object_of(
+        **dict.fromkeys(("node_id", "lag", "since_ms"), NUMBER),
+        directory_id=TEXT,
+        endpoints={"type": "array", "items": TEXT},
+        is_active={"type": "boolean"},
+        is_controller={"type": ["boolean", "null"]},
+        state={"enum": [*ReplicaState]},
+    )
+    members = {"type": "array", "items": member}
+    return object_of(
+        **dict.fromkeys(("cluster", "detail"), TEXT),
+        **dict.fromkeys(("active_controller", "leader_epoch", "majority", "described_ms"), NUMBER),
+        **dict.fromkeys(("kraft_version", "fetching", "may_fail"), or_null),
+        voters_are={"enum": ["dynamic", "static", "unknown"]},
+        voters=members,
+        observers=members,
+    )
 
 
 def object_of(**properties: Mapping[str, Any]) -> dict[str, Any]:

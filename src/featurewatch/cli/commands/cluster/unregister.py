@@ -31,7 +31,7 @@ async def unregister_broker(target: AdminTarget, node_id: BrokerId, yes: Yes = F
     Every registered broker counts for every level, even if it does not run. If the broker still
     runs, the cluster refuses it from then on until it is restarted.
     """
-    await _unregister(target, NodeKey(Role.BROKER, NodeId(node_id)), yes=yes)
+    await unregister_node(target, NodeKey(Role.BROKER, NodeId(node_id)), yes=yes)
 
 
 @command("unregister-controller")
@@ -44,10 +44,16 @@ async def unregister_controller(
     Needs Kafka 4.4 and metadata.version 33 (4.4-IV2). Remove a voter from the quorum and stop it
     first, because a running controller registers again.
     """
-    await _unregister(target, NodeKey(Role.CONTROLLER, NodeId(node_id)), yes=yes)
+    await unregister_node(target, NodeKey(Role.CONTROLLER, NodeId(node_id)), yes=yes)
 
 
-async def _unregister(target: AdminTarget, node: NodeKey, *, yes: bool) -> None:
+async def unregister_node(target: AdminTarget, node: NodeKey, *, yes: bool) -> None:
+    """Removes a registration, and prints that; at a terminal it asks first, except with ``yes``.
+
+    Raises:
+        KafkaToolError: It was refused.
+        AdminError: As `RegistrationAdmin.unregister`.
+    """
     # Here, so that help needs no client.
     from featurewatch.admin.api_errors import UNSUPPORTED_VERSION, exception_text
     from featurewatch.admin.cluster.registrations import RegistrationAdmin

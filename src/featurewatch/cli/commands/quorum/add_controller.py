@@ -18,7 +18,6 @@ async def add_controller(
     """
     # Here, so that help needs no client.
     from featurewatch.admin.quorum.checks import STATIC_VOTERS, checks_of_addition
-    from featurewatch.admin.quorum.values import directory_text
     from featurewatch.cli.commands.quorum.changes import Change, Consent, apply_change
     from featurewatch.cli.config.client_config import client_part, read_properties
     from featurewatch.cli.errors import UsageError
@@ -26,6 +25,7 @@ async def add_controller(
     from featurewatch.cli.kafka_tools.errors import KafkaToolError
     from featurewatch.cli.kafka_tools.quorum import added
     from featurewatch.cli.output.terminal import print_error
+    from featurewatch.streams.quorum import directory_text
 
     target.addresses()
     file = target.command_config

@@ -14,7 +14,6 @@ from uuid import UUID
 from featurewatch.admin.errors import AdminError
 from featurewatch.admin.quorum.checks import Check, Verdict, verdict_of
 from featurewatch.admin.quorum.client import QuorumAdmin
-from featurewatch.admin.quorum.values import QuorumDescription, VoterEndpoint, directory_text
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.quorum.documents import change_document
 from featurewatch.cli.commands.quorum.failures import as_tool_errors
@@ -23,6 +22,7 @@ from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.kafka.client_properties import ClientConfig
+from featurewatch.streams.quorum import QuorumDescription, VoterEndpoint, directory_text
 from featurewatch.streams.types import NodeId
 
 _EXIT_CODES: Final = {

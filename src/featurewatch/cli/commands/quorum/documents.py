@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from featurewatch.admin.quorum.checks import Check, verdict_of
-from featurewatch.admin.quorum.values import (
+from featurewatch.cli.kafka_tools.quorum import lag_time_ms
+from featurewatch.streams.quorum import (
     QuorumDescription,
     QuorumReplica,
     VoterEndpoint,
     directory_text,
 )
-from featurewatch.cli.kafka_tools.quorum import lag_time_ms
 
 
 def quorum_document(quorum: QuorumDescription) -> dict[str, Any]:

@@ -24,22 +24,35 @@ async def remove_controller(
             help="Directory id of the controller to remove, as describe shows it.",
         ),
     ],
+    unregister: Annotated[
+        bool,
+        Option(
+            "--unregister",
+            help="Remove the registration of the controller too; needs Kafka 4.4.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     force: Force = False,
     yes: Yes = False,
 ) -> None:
     """Remove a voter, after checks that the others keep a majority.
 
-    Shut the controller down first; of two voters it has to run until it is removed.
+    Shut the controller down first; of two voters it has to run until it is removed. If its
+    registration cannot be removed then, it is no voter all the same.
     """
     # Here, so that help needs no client.
-    from featurewatch.admin.quorum.checks import checks_of_removal
-    from featurewatch.admin.quorum.values import directory_text
+    from featurewatch.admin.quorum.checks import (
+        Check,
+        check_of_unregistration,
+        checks_of_removal,
+    )
+    from featurewatch.cli.commands.cluster.unregister import unregister_node
     from featurewatch.cli.commands.quorum.changes import Change, Consent, apply_change
     from featurewatch.cli.kafka_tools.errors import KafkaToolError
     from featurewatch.cli.kafka_tools.java import JavaError, parse_uuid
     from featurewatch.cli.kafka_tools.quorum import removed
-    from featurewatch.streams.types import NodeId
+    from featurewatch.streams.quorum import QuorumDescription, directory_text
+    from featurewatch.streams.types import NodeId, NodeKey, Role
 
     target.addresses()
     if controller_id < 0:
@@ -51,6 +64,11 @@ async def remove_controller(
     # The zero id is that of a voter without one.
     directory_id = parsed if parsed.int else None
     node_id, directory = NodeId(controller_id), directory_text(parsed)
+
+    def checks(quorum: QuorumDescription) -> tuple[Check, ...]:
+        found = checks_of_removal(quorum, node_id, directory_id)
+        return (*found, check_of_unregistration(quorum, node_id)) if unregister else found
+
     await apply_change(
         target,
         Change(
@@ -58,9 +76,11 @@ async def remove_controller(
             node_id=node_id,
             directory_id=directory_id,
             endpoints=(),
-            checks=lambda quorum: checks_of_removal(quorum, node_id, directory_id),
+            checks=checks,
             send=lambda admin: admin.remove_voter(node_id, directory_id),
             line=lambda is_dry: removed(node_id, directory, dry_run=is_dry),
         ),
         Consent(dry_run, force, yes),
     )
+    if unregister:
+        await unregister_node(target, NodeKey(Role.CONTROLLER, node_id), yes=True)

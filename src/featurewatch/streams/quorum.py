@@ -1,6 +1,7 @@
 """The metadata quorum of a cluster, as the active controller describes it; pure.
 
-Kafka: ``QuorumInfo`` of ``Admin.describeMetadataQuorum`` (KIP-595, KIP-836, KIP-853).
+Commands and the source of ApiVersions read it. Kafka: ``QuorumInfo`` of
+``Admin.describeMetadataQuorum`` (KIP-595, KIP-836, KIP-853).
 """
 
 from base64 import urlsafe_b64encode
@@ -10,6 +11,8 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from featurewatch.streams.types import ClusterId, FeatureLevel, NodeId
+
+METADATA_TOPIC: Final = "__cluster_metadata"
 
 FETCH_LIMIT_MS: Final = 5_000
 """A replica that has not fetched for this long is taken to be stopped, or cut off.
@@ -80,7 +83,7 @@ class QuorumDescription:
 
     ``endpoints`` are those of the voters, which 3.9 and later report. ``kraft_version`` is the
     finalized level as the described node has it, None if it reports none: voters are static up to
-    level 0 and dynamic from 1 on.
+    level 0 and dynamic from 1 on. ``metadata_version`` is that of metadata.version likewise.
     """
 
     leader_id: NodeId
@@ -91,6 +94,7 @@ class QuorumDescription:
     endpoints: Mapping[NodeId, tuple[VoterEndpoint, ...]] = field(default_factory=dict)
     kraft_version: FeatureLevel | None = None
     cluster_id: ClusterId | None = None
+    metadata_version: FeatureLevel | None = None
 
     def of_cluster(self, cluster_id: ClusterId | None) -> "QuorumDescription":
         """The same with the id of its cluster, which another request returns."""

@@ -1,0 +1,1 @@
+"""The metadata quorum of a cluster: who votes, who follows, and what it can lose."""
