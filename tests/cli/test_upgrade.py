@@ -20,7 +20,7 @@ from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, LogReadi
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade import Plan, Precondition, RestartReport, plan_text
-from featurewatch.reference.zookeeper.machines.requests import UpdateResponse
+from featurewatch.reference.zookeeper.machines.requests import ErrorCode, UpdateResponse
 from featurewatch.reference.zookeeper.wire.frames import WireRequest
 from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.tables.image.cluster import ClusterImage
@@ -102,7 +102,7 @@ def finalize(plan: Path, monkeypatch: pytest.MonkeyPatch) -> Finalize:
 
 def refusing(text: str, *, dry_run: bool) -> Callable[[WireRequest], UpdateResponse]:
     """A controller that refuses dry runs, or the others."""
-    refusal = UpdateResponse(95, text)
+    refusal = UpdateResponse(ErrorCode.INVALID_UPDATE_VERSION, text)
     return lambda call: refusal if call.body.validate_only is dry_run else UpdateResponse()
 
 

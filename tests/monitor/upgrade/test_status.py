@@ -151,3 +151,13 @@ def test_an_alert_that_matters_is_in_the_way() -> None:
     late = after([timed(r.commit(91, lying), 99)], state)
     checks = finalize_preconditions(ReadPlan(PLAN, edited=False), late, LIMITS, NOW_MS)
     assert {one.name for one in checks if one.verdict is Verdict.NO} >= {"alerts", "levels"}
+
+
+def test_a_node_that_answers_other_ranges_than_it_registered() -> None:
+    """Its answers are of older software than its registration, so a check says no."""
+    state = rolled(2, 3, 1, 4, 5)
+    lying = after([r.answer(5, r.OLD, {MV: 21}, 50, NOW_MS)], state)
+    checks = finalize_preconditions(ReadPlan(PLAN, edited=False), lying, LIMITS, NOW_MS)
+    found = {one.name: one for one in checks}
+    assert found["ranges"].verdict is Verdict.NO
+    assert found["ranges"].text.startswith("broker 5 ")
