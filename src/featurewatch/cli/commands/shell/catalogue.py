@@ -20,6 +20,7 @@ OFFERED: Final = (
     "reassign",
     "elect",
     "readiness",
+    "levels",
     "rehearse",
 )
 """The commands that take ``--bootstrap-server`` or ``--bootstrap-controller``."""
