@@ -21,7 +21,7 @@ from tests.conftest import MakeCluster
 from tests.documents.blocks import Command
 from tests.documents.following import block_of, ended, follow, pages
 from tests.documents.session import Session
-from tests.monitor.strimzi_resources import document, kafka
+from tests.monitor.strimzi_resources import document, kafka, pool
 from tests.processes import free_port
 from tests.waiting import eventually
 
@@ -108,6 +108,7 @@ def test_lines_that_change_topics(page: str, quorum_430: Cluster, tmp_path: Path
         "orders.*": f"{topic}.*",
         "4,5,6": ",".join(brokers),
     }
+    combined_pool = pool("all", ["broker", "controller"], [1, 2, 3])
     topics = {"version": 1, "topics": [{"topic": topic}]}
     move = {"topic": topic, "partition": 0, "replicas": [3, 2, 1]}
     led = {"partitions": [{"topic": topic, "partition": 0}]}
@@ -115,7 +116,7 @@ def test_lines_that_change_topics(page: str, quorum_430: Cluster, tmp_path: Path
         ("topics.json", topics),
         ("plan.json", {"version": 1, "partitions": [move]}),
         ("partitions.json", led),
-        ("kafka.yaml", document(kafka(cluster=quorum_430.cluster_id))),
+        ("kafka.yaml", document(kafka(cluster=quorum_430.cluster_id), combined_pool)),
     ):
         (tmp_path / name).write_text(json.dumps(content))
     (tmp_path / "prepare-upgrade.txt").write_text("features describe\ntopics list\n")

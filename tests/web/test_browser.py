@@ -151,6 +151,8 @@ async def test_every_view_shows_its_content_and_the_console_stays_empty(browser:
             "not ready",
             "start it on Kafka 4.0 to 4.4",
             "Controller 1 (Kafka 4.0) would refuse, with this text:",
+            "known faults on the way",
+            "A group coordinator may fail to load",
             "Broker 2 must be upgraded.",
             "19 (3.7-IV4) → 25 (4.0-IV3)",
         ):

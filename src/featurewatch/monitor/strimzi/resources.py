@@ -53,7 +53,7 @@ def kafka_of(documents: Iterable[Any], name: str = "") -> StrimziKafka:
     ``documents`` are those of a YAML file: resources, and lists of them.
 
     Raises:
-        StrimziError: There is none, or more than one, or a field is not what it must be.
+        StrimziError: It is missing, the choice is open, or a field is invalid.
     """
     resources = [resource for document in documents for resource in _resources(document)]
     kafkas = {_name(resource): resource for resource in resources if resource["kind"] == "Kafka"}

@@ -28,22 +28,21 @@ function Blockers({ blockers, count }) {
   <//>`;
 }
 
-// A source is a ticket, a KIP or an address; only addresses of the web are links.
+// The first source: a ticket or an address, which are links, or a KIP. The JSON has all of them.
 function Source({ source }) {
   const address = source.startsWith('https://') ? source
     : source.startsWith('KAFKA-') ? `https://issues.apache.org/jira/browse/${source}` : null;
-  return address ? html`<a href=${address} rel="noreferrer">${source.replace(/^https:\/\//, '')}</a>` : source;
+  return address ? html`<a href=${address} rel="noreferrer">${source.replace(/^https:\/\/([^/]+).*/, '$1')}</a>` : source;
 }
 
 function Advisories({ advisories }) {
   if (!advisories.length) return null;
-  return html`<${Table} caption=${`${advisories.length} known ${advisories.length === 1 ? 'fault' : 'faults'} on the way`} columns=${['severity', 'affects', 'fault', 'what to do', 'source']}>
+  return html`<${Table} caption=${`${advisories.length} known ${advisories.length === 1 ? 'fault' : 'faults'} on the way`} columns=${['severity', 'affects', 'fault, and what to do', 'source']}>
     ${advisories.map((item) => html`<tr key=${item.id}>
       <td><${Word} word=${item.severity} /></td>
-      <td class="wrap">${item.subject}, ${item.affected}</td>
-      <td class="wrap">${item.fault}</td>
-      <td class="wrap">${item.advice}</td>
-      <td class="wrap">${item.sources.map((source, index) => html`${index ? ', ' : ''}<${Source} source=${source} />`)} (${item.undated ? 'read ' : ''}${item.date})</td>
+      <td>${item.subject}<br />${item.affected}</td>
+      <td class="wrap">${item.fault}<br />→ ${item.advice}</td>
+      <td><${Source} source=${item.sources[0]} /><br />${item.undated ? 'read ' : ''}${item.date}</td>
     </tr>`)}
   <//>`;
 }

@@ -20,6 +20,7 @@ OFFERED: Final = (
     "reassign",
     "elect",
     "readiness",
+    "levels",
     "rehearse",
     "upgrade",
 )
