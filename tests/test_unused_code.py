@@ -11,7 +11,6 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 
 USED_BY_TESTS = {
     "delete_features": "the clients of admin are a library",
-    "at_least": "a gate is a library",
     **dict.fromkeys(
         ("ClientFeatures", "mark_requested"),
         "the client of KIP-584, whose requests come with a reference client",
