@@ -102,6 +102,7 @@ def simulated_outputs(seeds: range) -> list[Output]:
     outputs: list[Output] = []
     for seed in seeds:
         engine = Engine()
+        engine.limits = Limits(quorum_ms=1)
         for event in World(Random(seed)).history(steps=20):
             outputs += engine.apply(event).outputs
         outputs += _outputs_of_operations(seed)

@@ -1,4 +1,4 @@
-"""The alerts about the quorum, computed from every image anew and from what it was before.
+"""The alerts about the quorum, computed from each whole image and the one before it.
 
 The monitor keeps timers and evaluates when something changed or is due. Its alerts must be the
 same.
@@ -21,11 +21,14 @@ class QuorumAlerts:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limit_ms = limits.quorum_ms
+        self._expected: set[str] = set()
+        self._forget()
+
+    def _forget(self) -> None:
         self._voters: dict[int, str] = {}
         self._removed: dict[int, tuple[int, str]] = {}
         self._recent: dict[tuple[str, int], int] = {}
         self._since: dict[tuple[str, int, str], int] = {}
-        self._expected: set[str] = set()
 
     def after(self, before: MonitorState, result: StepResult, event: Event | None) -> set[str]:
         """The ids of the alerts that must fire after an event."""
@@ -37,7 +40,7 @@ class QuorumAlerts:
             records.hides_state for records in image.sources.unreadable.values()
         )
         if image.authority == "zookeeper":
-            self.__init__(Limits(quorum_ms=self._limit_ms))  # type: ignore[misc]  # starts over
+            self._forget()
         elif image.ready and not is_hidden:
             self._compare(image, at_ms)
             self._measure(image, at_ms)
@@ -56,7 +59,8 @@ class QuorumAlerts:
     def _compare(self, image: ClusterImage, at_ms: int) -> None:
         for key in [key for key, since in self._recent.items() if at_ms - since >= HOUR]:
             del self._recent[key]
-        voters = {voter.node_id: voter.directory_id for voter in image.log.quorum.members}
+        members = image.log.quorum.members
+        voters: dict[int, str] = {voter.node_id: voter.directory_id for voter in members}
         if voters != self._voters:
             for node_id in self._voters.keys() - voters.keys():
                 for rule in RULES:

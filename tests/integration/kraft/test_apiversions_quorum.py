@@ -18,6 +18,8 @@ from featurewatch.streams.events import (
     Disagreement,
     NodeAnswer,
     NodeSilent,
+    QuorumStatus,
+    ReplicaState,
     SourceState,
     SourceStatus,
 )
@@ -84,6 +86,17 @@ async def following(bus, **settings):
             await asyncio.gather(running, return_exceptions=True)
 
 
+def check_quorum(reader: ApiVersionsReader) -> None:
+    """Three static voters that follow; what each answer has another of is not published."""
+    quorums = [event for event in reader.events if isinstance(event, QuorumStatus)]
+    newest = quorums[-1]
+    assert [voter.node_id for voter in newest.voters] == [1, 2, 3]
+    assert {voter.state for voter in newest.voters} == {ReplicaState.FOLLOWING}
+    assert (newest.observers, newest.detail) == ((), "")
+    assert newest.leader_id in (1, 2, 3)
+    assert len(quorums) <= 2, "a voter may have been behind when it was described first"
+
+
 @pytest.mark.parametrize(
     ("release", "supported", "level"),
     [("3.9.1", (1, 21), 21), ("4.3.0", (7, 30), 30)],
@@ -116,6 +129,7 @@ async def test_all_brokers_and_controllers_are_found_and_respond(
         )
         assert sum(isinstance(e, NodeAnswer) for e in reader.events) == before == 6
         assert not [e for e in reader.events if isinstance(e, Disagreement)]
+        check_quorum(reader)
 
 
 @pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
@@ -126,6 +140,8 @@ async def test_controllers_alone_respond_through_their_own_listener(quorum_of, b
     async with following(bus, bootstrap_controllers=controller) as (reader, _):
         await reader.until(lambda _: len(reader.last_by_node()) == 3)
         assert reader.last_by_node().keys() == {(Role.CONTROLLER, n) for n in (1, 2, 3)}
+        await reader.until(lambda events: any(isinstance(e, QuorumStatus) for e in events))
+        check_quorum(reader)
 
 
 async def test_a_brokers_listener_given_as_a_controllers_is_reported(bus, quorum_430):

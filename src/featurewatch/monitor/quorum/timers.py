@@ -143,10 +143,11 @@ def timers_from_row(row: list[list[Any]]) -> QuorumTimers:
 
 
 def _may_differ(before: ClusterImage, after: ClusterImage) -> bool:
+    """Whether an event may have changed a condition: most do not, and cost nothing here."""
     return (
         before.log.quorum is not after.log.quorum
         or before.answers.quorum is not after.answers.quorum
-        or before.nodes is not after.nodes
+        or (after.answers.quorum is not None and before.nodes is not after.nodes)
         or before.ready is not after.ready
         or before.has_current_answers is not after.has_current_answers
         or bool(before.incomplete) is not bool(after.incomplete)
