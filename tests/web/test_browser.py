@@ -6,7 +6,7 @@ Needs Chromium on the PATH (Debian: chromium) and the group ``web``; left out wi
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -43,6 +43,7 @@ STEPS = "upgrade:release%3D4.0%0Arestart:all@4.0%0Aupgrade:release%3D4.0"
 OF_CLUSTER = f"&cluster={ROLLED}"
 CLUSTER_VIEWS = {
     f"?view=history&from=1&to=2{OF_CLUSTER}": "21 (3.9-IV0)",
+    f"?view=picture{OF_CLUSTER}": "Picture of the roll",
     f"?view=operations{OF_CLUSTER}": "Topic orders was created",
     f"?view=nodes{OF_CLUSTER}": "no node is known to differ",
     f"?view=migration{OF_CLUSTER}": "no migration is in progress",
@@ -189,6 +190,39 @@ async def test_two_revisions_are_chosen_and_compared(browser: Any) -> None:
         publish_history(shown.server.model, state_of(ROLLED, level=25, revision=3))
         shown.server.notify()
         await shown.shows("3 of 3 revisions")
+        assert shown.console == []
+
+
+async def test_a_picture_is_read_by_pointer_keys_and_tables(browser: Any) -> None:
+    """Bands by release and condition; a cursor tells a node's state, keys zoom, tables have all."""
+    begin = now_ms() - 3_600_000
+    fenced = replace(nodes_on("3.9", 1), fenced=(NodeId(1),))
+    classes = ((nodes_on("3.9", 1),), (fenced,), (nodes_on("4.0", 1),), (nodes_on("4.0", 1),))
+    times = (0, 30_000, 60_000, 100_000)
+    states = [
+        state_of("p", *nodes, at_ms=begin + at, level=25)
+        for nodes, at in zip(classes, times, strict=True)
+    ]
+    change = change_of("p", append_ms=begin + 80_000)
+    async with tab(browser, *states, change, alert_of("p", since_ms=begin)) as shown:
+        await shown.page.goto(f"{shown.server.url}?view=picture&cluster=p")
+        await expect(shown.page.locator("svg path.band")).to_have_count(3, timeout=DEADLINE_MS)
+        await expect(shown.page.locator("svg text.gap")).to_have_text("unknown")
+        await expect(shown.page.locator("svg .level.end")).to_contain_text("no way back")
+        await shown.page.locator(".picture").focus()
+        for _ in range(3):
+            await shown.page.keyboard.press("ArrowLeft")
+        await expect(shown.page.locator(".told")).to_contain_text("3.9, fenced")
+        await expect(shown.page.get_by_role("status")).to_contain_text("3.9, fenced")
+        for _ in range(5):
+            await shown.page.keyboard.press("+")
+        await expect(shown.page.locator("svg text.gap")).to_have_count(0)
+        await shown.page.keyboard.press("0")
+        await shown.page.get_by_text("The picture as tables").click()
+        row = shown.page.get_by_role("row").filter(has_text="broker 1")
+        await expect(row).to_contain_text("4.0 from")
+        await expect(row).to_contain_text("3.9, fenced from")
+        await shown.shows("There is no way back")
         assert shown.console == []
 
 

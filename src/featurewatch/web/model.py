@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from featurewatch.monitor.roll_picture.model import RollPicture
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, STATE
@@ -23,6 +24,7 @@ from featurewatch.web.documents import (
     unknown_reason,
 )
 from featurewatch.web.history.cluster_history import ClusterHistory
+from featurewatch.web.history.roll_history import RollHistory
 
 MAX_CHANGES: Final = 200
 """Changes of a cluster that are held."""
@@ -48,6 +50,7 @@ class FleetModel:
     def __init__(self, boot: str) -> None:
         self.index = ChangeIndex(boot)
         self.history = ClusterHistory(self.index)
+        self.rolls = RollHistory()
         self.is_complete = False
         """Whether the topics have been read to their end once."""
         self.error: str | None = "the topics have not been read yet"
@@ -99,6 +102,7 @@ class FleetModel:
             for alert in [*self._alerts.values()]:
                 if DocumentKey("alert", alert.id) not in seen:
                     self._remove_alert(alert, now_ms)
+            self.rolls.keep(self._snapshots)
         self.is_complete = True
         self.tick(now_ms)
 
@@ -156,6 +160,11 @@ class FleetModel:
         """Everything of a cluster that has a state."""
         return cluster_document(self._facts(self._snapshots[cluster], now_ms))
 
+    def picture(self, cluster: str, now_ms: int) -> RollPicture:
+        """The roll of a cluster that has a state, over time."""
+        revisions, changes = self.history.revisions(cluster), self._changes.get(cluster, ())
+        return self.rolls.picture(self._snapshots[cluster], revisions, changes, now_ms)
+
     def alerts(self) -> list[Alert]:
         """The alerts that fire, and those that were resolved lately."""
         return [*self._alerts.values()]
@@ -171,10 +180,12 @@ class FleetModel:
             return
         snapshot = decode_snapshot(value)
         self._show(snapshot, now_ms)
+        self.rolls.observe(snapshot)
         self._note(DocumentKey("state", snapshot.cluster))
 
     def _apply_alert(self, alert: Alert, now_ms: int) -> None:
         before = self._alerts.get(alert.id)
+        self.rolls.note_alert(alert)
         if _is_over(alert, now_ms):
             if before is not None:
                 self._remove_alert(before, now_ms)
@@ -230,6 +241,7 @@ class FleetModel:
             self.index.remove(DocumentKey("state", cluster))
             self._remove_changes(cluster)
             self.history.remove(cluster)
+            self.rolls.keep(self._snapshots)
 
     def _remove_changes(self, cluster: str) -> None:
         for change in self._changes.pop(cluster, ()):

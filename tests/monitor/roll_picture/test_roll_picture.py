@@ -37,6 +37,7 @@ from featurewatch.streams.types import (
     NodeId,
     NodeKey,
     Role,
+    SupportedRange,
 )
 from tests.web.samples import nodes_on, state_of
 
@@ -195,7 +196,10 @@ def test_a_timeline_is_bounded() -> None:
     assert len(made.known(0)) == MAX_PERIODS
     made = Timeline()
     for number in range(3_000):
-        odd = replace(nodes_on("3.9", 1), ranges={FeatureName("x"): (0, number)})  # type: ignore[dict-item]
+        odd = replace(
+            nodes_on("3.9", 1),
+            ranges={FeatureName("x"): SupportedRange(FeatureLevel(0), FeatureLevel(number))},
+        )
         made.observe(state_of("c", odd, at_ms=number))
     assert sum(map(len, made.spans(3_000).values())) < 2_000
 
@@ -225,7 +229,11 @@ WAYS: Final[
 
 
 @pytest.mark.parametrize(("changes", "levels", "expected"), WAYS)
-def test_a_point_of_no_return_is_a_change_without_a_way_back(changes, levels, expected) -> None:  # type: ignore[no-untyped-def]
+def test_a_point_of_no_return_is_a_change_without_a_way_back(
+    changes: list[tuple[int, str, int | None, int | None]],
+    levels: dict[FeatureName, FeatureLevel],
+    expected: list[tuple[int, bool]],
+) -> None:
     """As `downgrade_path` says of the levels before and after it."""
     found = points_of_no_return([*levels_of(*changes)], levels)
     assert [(item.revision, item.known) for item in found] == expected

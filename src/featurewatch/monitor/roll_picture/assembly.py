@@ -86,16 +86,12 @@ def points_of_no_return(changes: Sequence[LevelChange], levels: Levels) -> Itera
     cluster have none before them to which it could go back.
     """
     found = []
-    after: dict[FeatureName, FeatureLevel] = dict(levels)
+    after: Levels = levels
     for revision, group in groupby(reversed(changes), key=attrgetter("revision")):
         members = [*group]
-        before = dict(after)
-        for change in members:
-            feature = FeatureName(change.feature)
-            if change.before is None:
-                before.pop(feature, None)
-            else:
-                before[feature] = FeatureLevel(change.before)
+        # Of the features that changed, the change itself says it: older ones may be forgotten.
+        after = _with_levels(after, {change.feature: change.after for change in members})
+        before = _with_levels(after, {change.feature: change.before for change in members})
         raised = {
             change.feature
             for change in members
@@ -109,6 +105,18 @@ def points_of_no_return(changes: Sequence[LevelChange], levels: Levels) -> Itera
             found.append(NoReturn(at_ms, revision, is_known, path.reason))
         after = before
     return reversed(found)
+
+
+def _with_levels(levels: Levels, others: Mapping[str, int | None]) -> Levels:
+    merged: dict[str, int | None] = {
+        **{str(name): level for name, level in levels.items()},
+        **others,
+    }
+    return {
+        FeatureName(feature): FeatureLevel(level)
+        for feature, level in merged.items()
+        if level is not None
+    }
 
 
 def next_level(levels: Levels, running: Iterable[Software]) -> NextLevel | None:

@@ -85,8 +85,8 @@ class Timeline:
         states = [*self._states]
         values = self._ended
         for place in range(0, len(values), _FIELDS):
-            begin, end, node, state = values[place : place + _FIELDS]
-            found[_node_of(node)].append(Span(begin, end, states[state]))
+            begin, end, node, number = values[place : place + _FIELDS]
+            found[_node_of(node)].append(Span(begin, end, states[number]))
         if self._last is not None and self._periods:
             first_ms = self._periods[0].begin_ms
             for key, state in node_states(self._last).items():

@@ -8,6 +8,7 @@ const MARK_MS = 3000;
 const QUIET_MS = 10000;
 const FOLLOW_MS = 150;
 const FLEET_MS = 2000;
+const PICTURE_MS = 5000;
 const ROWS_MS = 1500;
 const RETRY_MS = 2000;
 const UNREAD_MS = 10000;
@@ -175,7 +176,7 @@ export class Store {
     if (kind === 'reset') this.load();
     else if (kind === 'fleet' || kind === 'snapshot') this.setFleet(data);
     else if (kind === 'state') this.onState(data);
-    if (concerns(kind, data, this.route)) this.follow(isOfFleet(this.route) ? FLEET_MS : FOLLOW_MS);
+    if (concerns(kind, data, this.route)) this.follow(isOfFleet(this.route) ? FLEET_MS : this.route.view === 'picture' ? PICTURE_MS : FOLLOW_MS);
     this.draw();
   }
 
