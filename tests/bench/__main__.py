@@ -86,6 +86,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "quorum": lambda: _module("quorum").run(),
     "startup": lambda: _module("startup").run(),
     "page": lambda: on_a_bus(_module("page").run, partitions=8),
+    "roll-picture": lambda: _module("roll_picture").run(),
     "pipeline": lambda: _module("pipeline").run(),
     "replay": lambda: _module("replay").run(),
     "history": lambda: _module("history").run(),

@@ -82,9 +82,10 @@ class LevelChange(NamedTuple):
 
 
 class NoReturn(NamedTuple):
-    """A change of levels from which there is no way back without loss, or may be none.
+    """A change of levels from which there is no way back without loss.
 
-    ``known`` is false where no release known here has the level. ``reason`` is a sentence.
+    ``known`` is false where that is not known, as no known release has the level. ``reason`` is a
+    sentence.
     """
 
     at_ms: int

@@ -32,7 +32,7 @@ function placed(marks, x, right) {
   const found = [];
   for (const mark of marks) {
     const at = x(mark.at);
-    const width = mark.text.length * CHARACTER;
+    const width = mark.text.length * (mark.isEnd ? 1.15 : 1) * CHARACTER;
     const start = at + 4 + width > right ? at - 4 - width : at + 4;
     const row = ends.findIndex((end) => start > end + 6);
     found.push({ ...mark, x: at, row, start });
