@@ -26,7 +26,8 @@ async () => {
   const began = performance.now();
   link.click();
   await new Promise((resolve) => {
-    const look = () => (document.querySelector('.picture path.band') ? resolve() : setTimeout(look, 1));
+    const isDrawn = () => document.querySelector('.picture path.band');
+    const look = () => (isDrawn() ? resolve() : setTimeout(look, 1));
     look();
   });
   await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0)));

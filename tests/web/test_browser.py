@@ -365,6 +365,44 @@ async def test_history_that_cannot_be_read_is_unknown(browser: Any) -> None:
         await shown.shows("2 of 2 revisions")
 
 
+async def test_what_an_event_carries_is_not_fetched_again(browser: Any) -> None:
+    """A cluster's state, alerts, changes, revisions and alerts of all; a state that is too large to
+    be carried is fetched, and only that."""
+    fetched: list[str] = []
+    async with tab(browser, state_of("c", at_ms=now_ms()), alert_of("c", 9)) as shown:
+        shown.page.on("request", lambda request: fetched.append(request.url.rsplit("/", 1)[-1]))
+        await shown.open("?view=cluster&cluster=c")
+        await expect(shown.page.locator(".fresh")).to_contain_text("live", timeout=DEADLINE_MS)
+        fetched.clear()
+        shown.apply(alert_of("c", 3), change_of("c", 2))
+        await shown.shows("Broker 3 must be upgraded.")
+        await shown.shows("19 (3.7-IV4) → 25 (4.0-IV3)")
+        shown.apply(state_of("c", nodes_on("4.0", 1), nodes_on("3.9", 2), at_ms=now_ms()))
+        await shown.shows("1 of 2 nodes on 4.0")
+        shown.apply(alert_of("c", 3, state=AlertState.RESOLVED, at_ms=now_ms()))
+        await expect(shown.page.get_by_text("Broker 3 must be upgraded.")).to_have_count(0)
+        assert {*fetched} <= {"readiness"}
+        shown.apply(state_of("c", nodes_on("4.0", *range(1_001)), at_ms=now_ms()))
+        await shown.shows("1001 of 1001 nodes on 4.0")
+        assert {*fetched} <= {"readiness", "c"}
+        add_history(shown)
+        await shown.open(f"?view=history{OF_CLUSTER}")
+        await shown.shows("2 of 2 revisions")
+        await expect(shown.page.locator(".fresh")).to_contain_text("live", timeout=DEADLINE_MS)
+        fetched.clear()
+        publish_history(shown.server.model, state_of(ROLLED, level=25, revision=3))
+        shown.server.notify()
+        await shown.shows("3 of 3 revisions")
+        assert fetched == []
+        await shown.open("?view=alerts")
+        await expect(shown.page.locator(".fresh")).to_contain_text("live", timeout=DEADLINE_MS)
+        fetched.clear()
+        shown.apply(alert_of("c", 7))
+        await shown.shows("Broker 7 must be upgraded.")
+        await shown.shows("2 alerts, most severe")
+        assert fetched == []
+
+
 async def test_markup_in_names_is_text(browser: Any) -> None:
     """A cluster, a node's feature and a summary with markup are shown as they are written."""
     summary = f"{MARKUP} must be upgraded."

@@ -13,7 +13,8 @@ from featurewatch.streams.events import FeatureView
 from featurewatch.streams.outputs import AlertState, OperationKind
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId
 from featurewatch.tables.image.cluster import ClusterImage
-from featurewatch.web.change_index import ChangeIndex
+from featurewatch.web.change_index import ChangeIndex, DocumentKey
+from featurewatch.web.event_documents import MAX_CARRIED_NODES, MAX_CARRIED_STEPS
 from featurewatch.web.history.cluster_history import (
     MAX_BYTES,
     MAX_OPERATIONS,
@@ -32,6 +33,7 @@ from tests.web.samples import (
     NOW_MS,
     alert_of,
     change_of,
+    message_of,
     nodes_on,
     operation_of,
     publish_history,
@@ -212,7 +214,9 @@ async def test_a_new_revision_and_a_new_operation_are_events() -> None:
         keys = index.changed_since(before)
         assert keys is not None
         assert [key.kind for key in keys] == ["revisions", "operations"]
-        assert served.server.model.document(keys[0], NOW_MS) == {"cluster": ROLLED}
+        revisions = served.server.model.document(keys[0], NOW_MS)
+        assert revisions is not None
+        assert [item["revision"] for item in revisions["items"]] == [1]
 
 
 async def test_what_nodes_report_is_listed() -> None:
@@ -344,6 +348,30 @@ async def test_a_roll_is_pictured_from_revisions_and_states() -> None:
         (2, begin + 2)
     ]
     assert "moments of its revisions" in body["notes"][0]
+
+
+def test_events_carry_what_changed_unless_it_is_large() -> None:
+    """A state has the fields of the cluster's document; one of very many nodes is its row alone."""
+    model = read_model(
+        [state_of("a"), state_of("b", nodes_on("3.9", *range(MAX_CARRIED_NODES + 1)))]
+    )
+    odd = [nodes_on("3.9", node) for node in range(200)]
+    model.apply(*message_of(state_of("c", *odd)), NOW_MS)
+    row = model.document(DocumentKey("state", "a"), NOW_MS)
+    assert row is not None
+    assert {**row, **row["document"]} == {**model.cluster("a", NOW_MS), "document": row["document"]}
+    for cluster in "bc":
+        assert "document" not in (model.document(DocumentKey("state", cluster), NOW_MS) or {})
+    steps = [operation_of("a", offset) for offset in range(2 * MAX_CARRIED_STEPS)]
+    publish_history(model, state_of("a", revision=1), state_of("a", revision=2), *steps)
+    revisions = model.document(DocumentKey("revisions", "a"), NOW_MS) or {}
+    assert [item["revision"] for item in revisions["items"]] == [2]
+    operations = model.document(DocumentKey("operations", "a"), NOW_MS) or {}
+    newest = range(2 * MAX_CARRIED_STEPS - 1, MAX_CARRIED_STEPS - 1, -1)
+    assert [item["offset"] for item in operations["items"]] == [*newest]
+    large = [operation_of("a", 900 + number, summary="x" * 1_000) for number in range(20)]
+    publish_history(model, *large)
+    assert model.document(DocumentKey("operations", "a"), NOW_MS) == {"cluster": "a"}
 
 
 def test_what_is_held_for_pictures_is_bounded() -> None:

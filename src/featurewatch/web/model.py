@@ -23,6 +23,7 @@ from featurewatch.web.documents import (
     summary,
     unknown_reason,
 )
+from featurewatch.web.event_documents import operations_event, revisions_event, state_event
 from featurewatch.web.history.cluster_history import ClusterHistory
 from featurewatch.web.history.roll_history import RollHistory
 
@@ -134,9 +135,14 @@ class FleetModel:
             case DocumentKey("fleet"):
                 return self.fleet(now_ms)
             case DocumentKey("state", cluster):
-                return self._summaries.get(cluster)
-            case DocumentKey("revisions" | "operations", cluster):
-                return {"cluster": cluster}
+                row = self._summaries.get(cluster)
+                if row is None:
+                    return None
+                return state_event(row, self._facts(self._snapshots[cluster], now_ms))
+            case DocumentKey("revisions", cluster):
+                return revisions_event(self.history, cluster)
+            case DocumentKey("operations", cluster):
+                return operations_event(self.history, cluster)
             case DocumentKey("alert", alert_id):
                 alert = self._alerts.get(alert_id)
                 return None if alert is None else asdict(alert)
@@ -201,7 +207,7 @@ class FleetModel:
         resolved.pop(alert.id, None)
         (firing if alert.state is AlertState.FIRING else resolved)[alert.id] = alert
         self.index.mark_changed(key)
-        self._refresh(alert.cluster, now_ms)
+        self._refresh_firing(alert.cluster, now_ms)
         if len(resolved) > MAX_RESOLVED:
             self._remove_alert(next(iter(resolved.values())), now_ms)
 
@@ -218,6 +224,14 @@ class FleetModel:
         """Recomputes a cluster's row, and counts it as changed if clients have to know."""
         if cluster in self._snapshots:
             self._show(self._snapshots[cluster], now_ms)
+
+    def _refresh_firing(self, cluster: str, now_ms: int) -> None:
+        """`_refresh`, where the alerts of the cluster's document differ, if not its row."""
+        key = DocumentKey("state", cluster)
+        before = self.index.number(key)
+        self._refresh(cluster, now_ms)
+        if cluster in self._snapshots and self.index.number(key) == before:
+            self.index.mark_changed(key)
 
     def _show(self, snapshot: Snapshot, now_ms: int) -> None:
         cluster = snapshot.cluster
@@ -255,7 +269,7 @@ class FleetModel:
             if not of_cluster:
                 alerts.pop(alert.cluster, None)
         self.index.remove(DocumentKey("alert", alert.id))
-        self._refresh(alert.cluster, now_ms)
+        self._refresh_firing(alert.cluster, now_ms)
 
     def _note(self, key: DocumentKey) -> None:
         if self._seen is not None:

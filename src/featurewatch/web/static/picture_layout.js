@@ -75,7 +75,7 @@ export function layout(picture, from, to, width) {
       if (!paths.has(look)) paths.set(look, { condition: picture.conditions[condition], software, parts: [] });
       paths.get(look).parts.push(picture.conditions[condition] === 'away' ? `M${x0.toFixed(1)} ${y + inner / 2}H${x1.toFixed(1)}` : `${box}v${inner}H${x0.toFixed(1)}z`);
       const text = picture.software[software] || '';
-      if (inner >= 13 && picture.conditions[condition] !== 'away' && x1 - x0 > text.length * CHARACTER + 10) names.push({ x: x0 + 5, y: y + inner / 2 + 4, text });
+      if (inner >= 13 && picture.conditions[condition] !== 'away' && x1 - x0 > text.length * CHARACTER + 10) names.push({ x: x0 + 5, y: y + inner / 2 + 4, text, isOn: picture.conditions[condition] !== 'registered' });
     }
     y += height;
   }

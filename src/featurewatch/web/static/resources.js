@@ -39,11 +39,3 @@ export function resourcesOf(route) {
 export function isOfFleet(route) {
   return route.view === 'sources' || route.view === 'releases';
 }
-
-// Whether what an event is about may change what a view shows.
-export function concerns(kind, data, route) {
-  if (route.view === 'fleet') return false;
-  if (route.view === 'alerts') return kind === 'alert';
-  if (isOfFleet(route)) return kind === 'state';
-  return data.cluster === route.cluster || (data.removed && data.id === route.cluster);
-}
