@@ -205,7 +205,7 @@ function Next({ picture }) {
   const next = picture.next_level;
   if (!next) return null;
   const word = next.lossless === null ? 'unknown' : next.lossless ? 'good' : 'warning';
-  return html`<p><${Word} word=${word} text=${next.lossless ? 'a way back stays' : next.lossless === null ? 'whether a way back stays is not known' : 'the point of no return lies ahead'} />, if the levels of ${next.software} are finalized: ${next.reason}</p>`;
+  return html`<p><${Word} word=${word} text=${next.lossless ? 'a way back stays' : next.lossless === null ? 'whether a way back stays is not known' : 'the point of no return is ahead'} />, if the levels of ${next.software} are finalized: ${next.reason}</p>`;
 }
 
 export function Picture({ store }) {

@@ -257,8 +257,8 @@ def _alerts(lake: LakeReader, cluster: str, begin: datetime, end: datetime) -> l
     marks: dict[tuple[str, datetime], AlertMark] = {}
     for row in rows:
         subject = row["subject"] or {}
-        role, node = subject.get("role"), subject.get("node")
-        is_node = role in list(Role) and (node or "").isdecimal()
+        role, node = subject.get("role") or "", subject.get("node") or ""
+        is_node = role in list(Role) and node.isdecimal()
         is_over = row["state"] == "resolved" and row["at"] <= end
         marks[row["alert_id"], row["since"]] = AlertMark(
             row["alert_id"],
