@@ -219,7 +219,7 @@ async def test_a_picture_is_read_by_pointer_keys_and_tables(browser: Any) -> Non
         await expect(shown.page.locator("svg text.gap")).to_have_count(0)
         await shown.page.keyboard.press("0")
         await shown.page.get_by_text("The picture as tables").click()
-        row = shown.page.get_by_role("row", name="broker 1 2", exact=False)
+        row = shown.page.get_by_role("row", name="broker 1 3", exact=False)
         await expect(row).to_contain_text("4.0 from")
         await expect(row).to_contain_text("3.9, fenced from")
         await shown.shows("There is no way back")

@@ -47,9 +47,9 @@ function pan(store, picture, part) {
 
 function stateAt(picture, band, at) {
   const offset = at - picture.begin_ms;
-  if (!picture.known.some(([start, end]) => start <= offset && offset <= end)) return null;
-  const span = band.spans.filter(([start, end]) => start <= offset && offset <= end).pop();
-  return span && { begin: span[0] + picture.begin_ms, end: span[1] + picture.begin_ms, condition: picture.conditions[span[2]], software: picture.software[span[3]] || '' };
+  const period = picture.known.find(([start, end]) => start <= offset && offset <= end);
+  const span = period && band.spans.filter(([start, end]) => start <= offset && offset <= end).pop();
+  return span && { begin: Math.max(span[0], period[0]) + picture.begin_ms, end: Math.min(span[1], period[1]) + picture.begin_ms, condition: picture.conditions[span[2]], software: picture.software[span[3]] || '' };
 }
 
 function told(picture, zoom) {
@@ -192,11 +192,11 @@ function Tables({ store, picture, from, to }) {
     <${Table} caption="Levels, alerts, and points from which there is no way back, oldest first" columns=${['when', 'what', 'about']} empty="none in this time">
       ${events(picture, from, to).map((item) => html`<tr><th scope="row">${stamp(item.at)} UTC</th><td>${item.what}</td><td class="wrap">${item.text}</td></tr>`)}
     <//>
-    <${Table} caption="Nodes, and what they ran; times are UTC, newest first" columns=${['node', '#changes', 'what was seen']} empty="no node is known">
+    <${Table} caption="Nodes, and what they ran; times are UTC, newest first" columns=${['node', '#stretches', 'what was seen']} empty="no node is known">
       ${picture.bands.map((band) => {
         const found = pieces(picture, band, from, to).reverse();
-        return html`<tr key=${`${band.role} ${band.node_id}`}><th scope="row">${band.role} <span class="mono">${band.node_id}</span></th><td class="number">${Math.max(found.length - 1, 0)}</td>
-          <td class="wrap">${found.length ? found.slice(0, MAX_PIECES).map(spanText).join('; ') : 'unknown'}${found.length > MAX_PIECES ? `; and ${found.length - MAX_PIECES} before` : ''}</td></tr>`;
+        return html`<tr key=${`${band.role} ${band.node_id}`}><th scope="row">${band.role} <span class="mono">${band.node_id}</span></th><td class="number">${found.length}</td>
+          <td class="wrap">${found.length ? html`<ul class="plain">${found.slice(0, MAX_PIECES).map((piece) => html`<li>${spanText(piece)}</li>`)}${found.length > MAX_PIECES && html`<li>and ${found.length - MAX_PIECES} before</li>`}</ul>` : 'unknown'}</td></tr>`;
       })}
     <//></details>`;
 }
