@@ -90,6 +90,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "client": lambda: _module("client").light(),
     "client-latency": lambda: on_a_bus(lambda bus, _: _module("client").latency(bus)),
     "page": lambda: on_a_bus(_module("page").run, partitions=8),
+    "roll-picture": lambda: _module("roll_picture").run(),
     "pipeline": lambda: _module("pipeline").run(),
     "replay": lambda: _module("replay").run(),
     "history": lambda: _module("history").run(),

@@ -13,10 +13,11 @@ import pytest
 from featurewatch.controller.kraft.releases import Release, release_of
 from featurewatch.monitor.readiness import ReadinessReport
 from featurewatch.streams.events import FeatureView
-from featurewatch.streams.outputs import OperationKind
+from featurewatch.streams.outputs import AlertState, OperationKind
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, NodeId
 from featurewatch.tables.image.cluster import ClusterImage
-from featurewatch.web.change_index import ChangeIndex
+from featurewatch.web.change_index import ChangeIndex, DocumentKey
+from featurewatch.web.event_documents import MAX_CARRIED_NODES, MAX_CARRIED_STEPS
 from featurewatch.web.history.cluster_history import (
     MAX_BYTES,
     MAX_OPERATIONS,
@@ -24,6 +25,7 @@ from featurewatch.web.history.cluster_history import (
     ClusterHistory,
 )
 from featurewatch.web.history.differences import differences
+from featurewatch.web.history.roll_history import MAX_MARKS, MAX_SUMMARY_CHARS
 from featurewatch.web.report_cache import MAX_REPORT_BYTES, MAX_REPORTS, ReportCache
 from featurewatch.web.views.fleet_readiness import HELD_TIMES, MAX_AGE_MS, FleetReadiness
 from featurewatch.web.views.node_views import node_views
@@ -33,6 +35,9 @@ from tests.simulation import records as r
 from tests.web.rolls import ROLLED, publish, rolling
 from tests.web.samples import (
     NOW_MS,
+    alert_of,
+    change_of,
+    message_of,
     nodes_on,
     operation_of,
     publish_history,
@@ -254,7 +259,9 @@ async def test_a_new_revision_and_a_new_operation_are_events() -> None:
         keys = index.changed_since(before)
         assert keys is not None
         assert [key.kind for key in keys] == ["revisions", "operations"]
-        assert served.server.model.document(keys[0], NOW_MS) == {"cluster": ROLLED}
+        revisions = served.server.model.document(keys[0], NOW_MS)
+        assert revisions is not None
+        assert [item["revision"] for item in revisions["items"]] == [1]
 
 
 async def test_what_nodes_report_is_listed() -> None:
@@ -378,3 +385,70 @@ async def test_where_no_controller_is_known_nothing_is_rehearsed() -> None:
         response = await served.get(f"{PATH}/rehearsal?step=stop:broker-2")
         assert response.status == 409
         assert "active" in await response.text()
+
+
+async def test_a_roll_is_pictured_from_revisions_and_states() -> None:
+    """Before the page followed the cluster its revisions are moments; then its nodes are known,
+    a minute beyond the newest state at most, and an alert that was resolved long ago is shown."""
+    hour = 3_600_000
+    begin = NOW_MS - hour
+    old = state_of(ROLLED, nodes_on("3.9", 1, 2), at_ms=begin - 100 * hour)
+    states = [
+        state_of(ROLLED, nodes_on("3.9", 1, 2), at_ms=begin),
+        state_of(ROLLED, nodes_on("3.9", 1), nodes_on("4.0", 2), at_ms=begin + 30_000),
+        state_of(ROLLED, nodes_on("3.9", 1), nodes_on("4.0", 2), at_ms=begin + 60_000),
+    ]
+    times = {"since_ms": begin + 1, "at_ms": begin + 2}
+    async with site(read_model([*states, change_of(ROLLED, append_ms=begin)])) as served:
+        publish_history(served.server.model, old)
+        served.apply(alert_of(ROLLED, 2, state=AlertState.RESOLVED, **times), alert_of("retired"))
+        body = await served.body(f"{PATH}/picture")
+    assert (body["begin_ms"], body["end_ms"]) == (old.at_ms, NOW_MS)
+    assert body["known"] == [[0, 0], [100 * hour, 100 * hour + 120_000]]
+    node = {band["node_id"]: band["spans"] for band in body["bands"]}[2]
+    assert [body["software"][software] for *_, software in node] == ["3.9", "4.0"]
+    assert node[1][0] == 100 * hour + 30_000
+    assert [change["after_name"] for change in body["levels"]] == ["25 (4.0-IV3)"]
+    assert [item["known"] for item in body["no_return"]] == [True]
+    assert [(item["node"]["node_id"], item["end_ms"]) for item in body["alerts"]] == [
+        (2, begin + 2)
+    ]
+    assert "moments of its revisions" in body["notes"][0]
+
+
+def test_events_carry_what_changed_unless_it_is_large() -> None:
+    """A state has the fields of the cluster's document; one of very many nodes is its row alone."""
+    model = read_model(
+        [state_of("a"), state_of("b", nodes_on("3.9", *range(MAX_CARRIED_NODES + 1)))]
+    )
+    odd = [nodes_on("3.9", node) for node in range(200)]
+    model.apply(*message_of(state_of("c", *odd)), NOW_MS)
+    row = model.document(DocumentKey("state", "a"), NOW_MS)
+    assert row is not None
+    assert {**row, **row["document"]} == {**model.cluster("a", NOW_MS), "document": row["document"]}
+    for cluster in "bc":
+        assert "document" not in (model.document(DocumentKey("state", cluster), NOW_MS) or {})
+    steps = [operation_of("a", offset) for offset in range(2 * MAX_CARRIED_STEPS)]
+    publish_history(model, state_of("a", revision=1), state_of("a", revision=2), *steps)
+    revisions = model.document(DocumentKey("revisions", "a"), NOW_MS) or {}
+    assert [item["revision"] for item in revisions["items"]] == [2]
+    operations = model.document(DocumentKey("operations", "a"), NOW_MS) or {}
+    newest = range(2 * MAX_CARRIED_STEPS - 1, MAX_CARRIED_STEPS - 1, -1)
+    assert [item["offset"] for item in operations["items"]] == [*newest]
+    large = [operation_of("a", 900 + number, summary="x" * 1_000) for number in range(20)]
+    publish_history(model, *large)
+    assert model.document(DocumentKey("operations", "a"), NOW_MS) == {"cluster": "a"}
+
+
+def test_what_is_held_for_pictures_is_bounded() -> None:
+    """An alert that flaps is one mark each time, of which the newest are held; a retired cluster
+    leaves nothing."""
+    model = read_model([state_of("a")])
+    for number in range(2 * MAX_MARKS):
+        model.rolls.note_alert(alert_of("a", since_ms=number, summary="x" * 70_000))
+    marks = model.picture("a", NOW_MS).alerts
+    assert len(marks) <= MAX_MARKS
+    assert max((len(mark.summary) for mark in marks), default=0) <= MAX_SUMMARY_CHARS
+    before = model.rolls.version("a")
+    model.apply("state", b"a", None, NOW_MS)
+    assert model.rolls.version("a") == 0 < before

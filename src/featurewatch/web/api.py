@@ -75,7 +75,7 @@ class Api:
         self._now_ms = now_ms
         self._locks = ClusterLocks()
         self._computed = ComputedViews(model, rows, now_ms, self._locks)
-        self._past = PastViews(model)
+        self._past = PastViews(model, now_ms)
         self._alerts: list[tuple[SortKey, Alert]] = []
         self._alerts_sequence = -1
         self._reports = ReportCache()
@@ -93,6 +93,7 @@ class Api:
             "/clusters/{cluster}/views": self._computed.list_views,
             "/clusters/{cluster}/quorum": self._computed.show_quorum,
             "/clusters/{cluster}/rehearsal": self._computed.show_rehearsal,
+            "/clusters/{cluster}/picture": self._past.show_picture,
             "/clusters/{cluster}/epochs": self._past.list_epochs,
             "/clusters/{cluster}/epochs/{revision}": self._past.show_epoch,
             "/clusters/{cluster}/differences": self._past.show_differences,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from featurewatch.monitor.roll_picture.model import RollPicture
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, STATE
@@ -22,7 +23,9 @@ from featurewatch.web.documents import (
     summary,
     unknown_reason,
 )
+from featurewatch.web.event_documents import operations_event, revisions_event, state_event
 from featurewatch.web.history.cluster_history import ClusterHistory
+from featurewatch.web.history.roll_history import RollHistory
 
 MAX_CHANGES: Final = 200
 """Changes of a cluster that are held."""
@@ -48,6 +51,7 @@ class FleetModel:
     def __init__(self, boot: str) -> None:
         self.index = ChangeIndex(boot)
         self.history = ClusterHistory(self.index)
+        self.rolls = RollHistory()
         self.is_complete = False
         """Whether the topics have been read to their end once."""
         self.error: str | None = "the topics have not been read yet"
@@ -99,6 +103,7 @@ class FleetModel:
             for alert in [*self._alerts.values()]:
                 if DocumentKey("alert", alert.id) not in seen:
                     self._remove_alert(alert, now_ms)
+            self.rolls.keep(self._snapshots)
         self.is_complete = True
         self.tick(now_ms)
 
@@ -132,9 +137,14 @@ class FleetModel:
             case DocumentKey("fleet"):
                 return self.fleet(now_ms)
             case DocumentKey("state", cluster):
-                return self._summaries.get(cluster)
-            case DocumentKey("revisions" | "operations", cluster):
-                return {"cluster": cluster}
+                row = self._summaries.get(cluster)
+                if row is None:
+                    return None
+                return state_event(row, self._facts(self._snapshots[cluster], now_ms))
+            case DocumentKey("revisions", cluster):
+                return revisions_event(self.history, cluster)
+            case DocumentKey("operations", cluster):
+                return operations_event(self.history, cluster)
             case DocumentKey("alert", alert_id):
                 alert = self._alerts.get(alert_id)
                 return None if alert is None else asdict(alert)
@@ -158,6 +168,11 @@ class FleetModel:
         """Everything of a cluster that has a state."""
         return cluster_document(self._facts(self._snapshots[cluster], now_ms))
 
+    def picture(self, cluster: str, now_ms: int) -> RollPicture:
+        """The roll of a cluster that has a state, over time."""
+        revisions, changes = self.history.revisions(cluster), self._changes.get(cluster, ())
+        return self.rolls.picture(self._snapshots[cluster], revisions, changes, now_ms)
+
     def alerts(self) -> list[Alert]:
         """The alerts that fire, and those that were resolved lately."""
         return [*self._alerts.values()]
@@ -173,10 +188,12 @@ class FleetModel:
             return
         snapshot = decode_snapshot(value)
         self._show(snapshot, now_ms)
+        self.rolls.observe(snapshot)
         self._note(DocumentKey("state", snapshot.cluster))
 
     def _apply_alert(self, alert: Alert, now_ms: int) -> None:
         before = self._alerts.get(alert.id)
+        self.rolls.note_alert(alert)
         if _is_over(alert, now_ms):
             if before is not None:
                 self._remove_alert(before, now_ms)
@@ -192,7 +209,7 @@ class FleetModel:
         resolved.pop(alert.id, None)
         (firing if alert.state is AlertState.FIRING else resolved)[alert.id] = alert
         self.index.mark_changed(key)
-        self._refresh(alert.cluster, now_ms)
+        self._refresh_firing(alert.cluster, now_ms)
         if len(resolved) > MAX_RESOLVED:
             self._remove_alert(next(iter(resolved.values())), now_ms)
 
@@ -209,6 +226,14 @@ class FleetModel:
         """Recomputes a cluster's row, and counts it as changed if clients have to know."""
         if cluster in self._snapshots:
             self._show(self._snapshots[cluster], now_ms)
+
+    def _refresh_firing(self, cluster: str, now_ms: int) -> None:
+        """`_refresh`, where the alerts of the cluster's document differ, if not its row."""
+        key = DocumentKey("state", cluster)
+        before = self.index.number(key)
+        self._refresh(cluster, now_ms)
+        if cluster in self._snapshots and self.index.number(key) == before:
+            self.index.mark_changed(key)
 
     def _show(self, snapshot: Snapshot, now_ms: int) -> None:
         cluster = snapshot.cluster
@@ -232,6 +257,7 @@ class FleetModel:
             self.index.remove(DocumentKey("state", cluster))
             self._remove_changes(cluster)
             self.history.remove(cluster)
+            self.rolls.keep(self._snapshots)
 
     def _remove_changes(self, cluster: str) -> None:
         for change in self._changes.pop(cluster, ()):
@@ -245,7 +271,7 @@ class FleetModel:
             if not of_cluster:
                 alerts.pop(alert.cluster, None)
         self.index.remove(DocumentKey("alert", alert.id))
-        self._refresh(alert.cluster, now_ms)
+        self._refresh_firing(alert.cluster, now_ms)
 
     def _note(self, key: DocumentKey) -> None:
         if self._seen is not None:

@@ -57,6 +57,13 @@ def _operations() -> dict[str, dict[str, Any]]:
             "cluster",
             *page,
         ),
+        "/clusters/{cluster}/picture": _operation(
+            "showPicture",
+            "Its roll over time, as far as it is known: nodes, levels, alerts, and the points from "
+            "which there is no way back",
+            "Picture",
+            "cluster",
+        ),
         "/clusters/{cluster}/epochs": _list(
             "listEpochs", "The revisions of its levels, newest first", "Revision", "cluster", *page
         ),

@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from featurewatch.controller.kraft import release_of
 from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.tables import Table
-from featurewatch.pipeline.silver.tables import SOURCE_STATES
+from featurewatch.pipeline.silver.tables import FENCING, LOG_GAPS, REGISTRATIONS, SOURCE_STATES
 from featurewatch.streams.types import METADATA_VERSION
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -23,6 +23,7 @@ DAY = timedelta(days=1)
 RELEASES = ("3.7", "3.9", "4.0", "4.2")
 FEATURE = METADATA_VERSION
 TABLES: dict[str, Table] = {table.name: table for table in (*GOLD, SOURCE_STATES)}
+SILVER: dict[str, Table] = {table.name: table for table in (FENCING, LOG_GAPS, REGISTRATIONS)}
 _PLAIN = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -61,10 +62,13 @@ def _parts(types: str) -> Iterator[str]:
 
 
 def write(
-    lake: Path, rows: Mapping[str, list[dict[str, Any]]], without: Iterable[str] = ()
+    lake: Path,
+    rows: Mapping[str, list[dict[str, Any]]],
+    without: Iterable[str] = (),
+    tables: Mapping[str, Table] = TABLES,
 ) -> Path:
-    """Adds rows to a lake that has all tables except those in ``without``."""
-    for name, table in TABLES.items():
+    """Adds rows to a lake that has all of ``tables`` except those in ``without``."""
+    for name, table in tables.items():
         if name not in without:
             schema = pa.schema([(column, arrow(type_)) for column, type_ in table.columns.items()])
             table_rows = pa.Table.from_pylist(rows.get(name, []), schema=schema)

@@ -24,6 +24,9 @@ INCOMPATIBILITIES: Final = "gold/incompatibilities"
 UPGRADES: Final = "gold/upgrades"
 OPERATIONS: Final = "gold/operations"
 READINESS_BY_DAY: Final = "gold/readiness_by_day"
+REGISTRATIONS: Final = "silver/registrations"
+FENCING: Final = "silver/fencing"
+LOG_GAPS: Final = "silver/log_gaps"
 SOURCE_STATES: Final = "silver/source_states"
 
 Sql = NewType("Sql", str)

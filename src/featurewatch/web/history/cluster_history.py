@@ -8,6 +8,7 @@ then is bounded too: a cluster of 40 nodes that fills both counts takes 140 kB.
 import zlib
 from collections import OrderedDict
 from collections.abc import Container
+from itertools import islice
 from typing import Final, NamedTuple
 
 from featurewatch.streams.codec.outputs import decode_operation, decode_snapshot
@@ -60,8 +61,9 @@ class _NewestValues:
         while len(self._values) > 1 and self._is_over():
             self._forget(next(iter(self._values)))
 
-    def newest_first(self) -> list[bytes]:
-        return [zlib.decompress(value.compressed) for value in reversed(self._values.values())]
+    def newest_first(self, max_count: int | None = None) -> list[bytes]:
+        newest = islice(reversed(self._values.values()), max_count)
+        return [zlib.decompress(value.compressed) for value in newest]
 
     def get(self, key: str) -> bytes | None:
         value = self._values.get(key)
@@ -156,9 +158,11 @@ class ClusterHistory:
                 del self._stateless_since_ms[cluster]
                 self.remove(cluster)
 
-    def revisions(self, cluster: str) -> list[Snapshot]:
-        """The states of a cluster at its newest revisions, newest first."""
-        return [decode_snapshot(value) for value in self._newest("revisions", cluster)]
+    def revisions(self, cluster: str, max_count: int | None = None) -> list[Snapshot]:
+        """The states of a cluster at its newest revisions, newest first; all that are held, or at
+        most ``max_count``."""
+        values = self._newest("revisions", cluster, max_count)
+        return [decode_snapshot(value) for value in values]
 
     def revision(self, cluster: str, revision: int) -> Snapshot | None:
         """The state of a cluster at a revision; None: it is not held."""
@@ -166,10 +170,12 @@ class ClusterHistory:
         value = values and values.get(str(revision))
         return decode_snapshot(value) if value else None
 
-    def operations(self, cluster: str) -> list[Operation]:
-        """The newest steps of operations of a cluster's controller, newest first."""
-        return [decode_operation(value) for value in self._newest("operations", cluster)]
+    def operations(self, cluster: str, max_count: int | None = None) -> list[Operation]:
+        """The newest steps of a cluster's operations, newest first; all that are held, or at
+        most ``max_count``."""
+        values = self._newest("operations", cluster, max_count)
+        return [decode_operation(value) for value in values]
 
-    def _newest(self, kind: str, cluster: str) -> list[bytes]:
+    def _newest(self, kind: str, cluster: str, max_count: int | None) -> list[bytes]:
         values = self._clusters.get((kind, cluster))
-        return [] if values is None else values.newest_first()
+        return [] if values is None else values.newest_first(max_count)

@@ -9,6 +9,7 @@ import { Migration } from './migration.js';
 import { Nodes } from './nodes.js';
 import { Operations } from './operations.js';
 import { Since, Word, clock, html, link } from './parts.js';
+import { Picture } from './picture.js';
 import { Quorum } from './quorum.js';
 import { Rehearsal } from './rehearsal.js';
 import { Releases } from './releases.js';
@@ -17,7 +18,7 @@ import { Store } from './store.js';
 
 const VIEWS = {
   fleet: Fleet, releases: Releases, alerts: Alerts, sources: Sources,
-  cluster: Cluster, history: History, operations: Operations, nodes: Nodes, quorum: Quorum, migration: Migration, rehearsal: Rehearsal,
+  cluster: Cluster, picture: Picture, history: History, operations: Operations, nodes: Nodes, quorum: Quorum, migration: Migration, rehearsal: Rehearsal,
 };
 const HELP = [['/', 'find a cluster'], ['j k', 'next and previous row'], ['Enter', 'open the row'], ['Esc', 'leave'], ['p', 'pause'], ['?', 'this list']];
 const SINGLE_KEYS = 'featurewatch.single-keys';
@@ -156,6 +157,7 @@ document.addEventListener('keydown', (event) => {
   else if (event.key === '?') { hasHelp = !hasHelp; draw(); }
 });
 
+addEventListener('resize', draw);
 addEventListener('popstate', () => store.go(location.search));
 document.addEventListener('visibilitychange', () => store.onVisible(!document.hidden));
 setInterval(draw, 1000);

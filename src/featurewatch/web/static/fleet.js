@@ -35,11 +35,11 @@ function alertText(alerts) {
   return counts.length ? counts.map((severity) => `${alerts[severity]} ${severity}`).join(', ') : html`<span class="dim">none</span>`;
 }
 
-function Row({ row, now, changed }) {
+function rowOf({ row, now, changed }) {
   const level = row.levels[0];
   const health = row.unknown_reason && row.health !== 'unknown'
     ? html`<${Word} word=${row.health} /> <${Word} word="unknown" />` : html`<${Word} word=${row.health} />`;
-  return html`<tr class=${changed ? 'changed' : ''} data-cluster=${row.cluster}>
+  return html`<tr key=${row.cluster} class=${changed ? 'changed' : ''} data-cluster=${row.cluster}>
     <th scope="row"><${ClusterLink} id=${row.cluster} />${row.name ? html` <span>${row.name}</span>` : ''}</th>
     <td title=${row.unknown_reason || ''}>${health}</td>
     <td><${Word} word=${row.state} text=${stateText(row)} />${row.migrating ? ', migrating' : ''}</td>
@@ -76,7 +76,7 @@ export function Fleet({ store }) {
     </p>
     <${Table} caption=${`${shown.length} of ${store.total} clusters${route.q ? ` with “${route.q}”` : ''}, worst first`}
       columns=${COLUMNS} empty=${store.loaded ? 'No cluster is known: is one watched, and does a worker run?' : 'reading'}>
-      ${shown.map((row) => html`<${Row} key=${row.cluster} row=${row} now=${store.now()} changed=${store.changed.has(row.cluster)} />`)}
+      ${shown.map((row) => rowOf({ row, now: store.now(), changed: store.changed.has(row.cluster) }))}
     <//>
     <${More} store=${store} />
   </section>`;

@@ -137,28 +137,30 @@ export function More({ store }) {
   return store.cursor && html`<p><button type="button" onClick=${store.more}>Show more</button> <span class="dim">${store.items.length} of ${store.total}</span></p>`;
 }
 
-export function Table({ caption, columns, children, empty }) {
-  const rows = (Array.isArray(children) ? children : [children]).flat().filter(Boolean);
-  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0">
-    <table>
-      <caption>${caption}</caption>
-      <thead><tr>${columns.map((column) => html`<th scope="col" class=${column.startsWith('#') ? 'number' : ''}>${column.replace(/^#/, '')}</th>`)}</tr></thead>
-      <tbody>${rows.length ? rows : html`<tr><td colspan=${columns.length} class="dim">${empty || 'none'}</td></tr>`}</tbody>
-    </table>
-  </div>`;
+// Cells name their columns: where a row is drawn as a card, that is the label beside each value. The
+// roles are those of a table, which some browsers forget when its parts are not laid out as one.
+function labelled(row, columns) {
+  if (!row || row.type !== 'tr') return row;
+  let place = 0;
+  for (const cell of [row.props.children].flat(2)) {
+    if (cell && cell.props) {
+      cell.props.role = cell.type === 'th' ? 'rowheader' : 'cell';
+      cell.props['data-label'] = columns[place];
+      place += Number(cell.props.colspan || 1);
+    }
+  }
+  row.props.role = 'row';
+  return row;
 }
 
-// A table whose rows are cards where it would not fit: each cell then has its column's name.
-export function Cards({ caption, columns, rows, empty }) {
+export function Table({ caption, columns, children, empty }) {
   const names = columns.map((column) => column.replace(/^#/, ''));
-  return html`<div class="cards" role="region" aria-label=${caption} tabindex="0">
+  const rows = (Array.isArray(children) ? children : [children]).flat().filter(Boolean).map((row) => labelled(row, names));
+  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0">
     <table role="table">
       <caption>${caption}</caption>
-      <thead role="rowgroup"><tr role="row">${columns.map((column, index) => html`<th role="columnheader" scope="col" class=${column.startsWith('#') ? 'number' : ''}>${names[index]}</th>`)}</tr></thead>
-      <tbody role="rowgroup">${rows.length ? rows.map(({ key, cells }) => html`<tr role="row" key=${key}>
-        <th role="rowheader" scope="row" data-name=${names[0]}><span>${cells[0]}</span></th>
-        ${cells.slice(1).map((cell, index) => html`<td role="cell" class=${columns[index + 1].startsWith('#') ? 'number' : ''} data-name=${names[index + 1]}><span>${cell}</span></td>`)}
-      </tr>`) : html`<tr role="row"><td role="cell" colspan=${columns.length} class="dim">${empty || 'none'}</td></tr>`}</tbody>
+      <thead role="rowgroup"><tr role="row">${columns.map((column, place) => html`<th scope="col" role="columnheader" class=${column.startsWith('#') ? 'number' : ''}>${names[place]}</th>`)}</tr></thead>
+      <tbody role="rowgroup">${rows.length ? rows : html`<tr role="row"><td role="cell" colspan=${columns.length} class="dim">${empty || 'none'}</td></tr>`}</tbody>
     </table>
   </div>`;
 }

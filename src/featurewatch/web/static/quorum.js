@@ -1,5 +1,5 @@
 // The metadata quorum of a cluster: who votes, how each replica follows, and what it can lose.
-import { Cards, Command, Refused, Since, Word, html } from './parts.js';
+import { Command, Refused, Since, Table, Word, html } from './parts.js';
 import { Tabs } from './tabs.js';
 
 const STATES = {
@@ -37,8 +37,11 @@ function cells(member, now) {
   ];
 }
 
-function rows(members, now) {
-  return members.map((member) => ({ key: `${member.node_id} ${member.directory_id}`, cells: cells(member, now) }));
+function Members({ caption, members, now, empty }) {
+  return html`<${Table} caption=${caption} columns=${COLUMNS} empty=${empty}>${members.map((member) => {
+    const [first, ...others] = cells(member, now);
+    return html`<tr key=${`${member.node_id} ${member.directory_id}`}><th scope="row">${first}</th>${others.map((cell, place) => html`<td class=${COLUMNS[place + 1].startsWith('#') ? 'number' : ''}>${cell}</td>`)}</tr>`;
+  })}<//>`;
 }
 
 const KINDS = {
@@ -60,8 +63,8 @@ export function Quorum({ store }) {
       <div><dt>kraft.version</dt><dd class="mono">${quorum.kraft_version == null ? html`<${Word} word="unknown" />` : quorum.kraft_version}</dd></div>
       <div><dt>last change described</dt><dd>${quorum.described_ms < 0 ? '–' : html`<${Since} ms=${quorum.described_ms} now=${now} suffix=" ago" />`}</dd></div>
     </dl>
-    <${Cards} caption="Voters" columns=${COLUMNS} rows=${rows(quorum.voters, now)} empty="no voter is known" />
-    <${Cards} caption="Observers; brokers that the cluster lists are left out" columns=${COLUMNS} rows=${rows(quorum.observers, now)} empty="no controller observes" />
+    <${Members} caption="Voters" members=${quorum.voters} now=${now} empty="no voter is known" />
+    <${Members} caption="Observers; brokers that the cluster lists are left out" members=${quorum.observers} now=${now} empty="no controller observes" />
     <${Command} text="featurewatch quorum describe --bootstrap-server HOST:PORT --replication --human-readable" />
   </section>`;
 }

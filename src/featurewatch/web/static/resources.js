@@ -11,6 +11,7 @@ const VIEWS = {
     changes: [ofCluster(route, 'changes'), {}],
     readiness: [ofCluster(route, 'readiness'), { target: route.target }],
   }),
+  picture: (route) => ({ cluster: [ofCluster(route), {}], picture: [ofCluster(route, 'picture'), {}] }),
   history: (route) => ({
     cluster: [ofCluster(route), {}],
     list: [ofCluster(route, 'epochs'), {}],
@@ -38,12 +39,4 @@ export function resourcesOf(route) {
 // Views of all clusters that any state of one may change: with a thousand there is one at any time.
 export function isOfFleet(route) {
   return route.view === 'sources' || route.view === 'releases';
-}
-
-// Whether what an event is about may change what a view shows.
-export function concerns(kind, data, route) {
-  if (route.view === 'fleet') return false;
-  if (route.view === 'alerts') return kind === 'alert';
-  if (isOfFleet(route)) return kind === 'state';
-  return data.cluster === route.cluster || (data.removed && data.id === route.cluster);
 }

@@ -1,17 +1,27 @@
 // State of the page, and how events change it. Views read it; `changed` asks for a redraw.
 import { Refusal, get } from './data.js';
 import { compare } from './fleet.js';
-import { concerns, isOfFleet, resourcesOf } from './resources.js';
+import { OF_ROWS, apply } from './events.js';
+import { isOfFleet, resourcesOf } from './resources.js';
 import { Stream } from './stream.js';
 
 const MARK_MS = 3000;
 const QUIET_MS = 10000;
 const FOLLOW_MS = 150;
 const FLEET_MS = 2000;
+const PICTURE_MS = 5000;
 const ROWS_MS = 1500;
 const RETRY_MS = 2000;
 const UNREAD_MS = 10000;
 const PAGE = 100;
+
+const numberOf = (position) => (position || '').split('.');
+
+// Whether a document of an event is newer than one that was fetched meanwhile.
+function isNewer(old, fetched) {
+  const [[boot, number], [otherBoot, otherNumber]] = [numberOf(old && old.position), numberOf(fetched.position)];
+  return boot === otherBoot && Number(number) > Number(otherNumber);
+}
 
 export function routeOf(search) {
   const given = Object.fromEntries(new URLSearchParams(search));
@@ -50,6 +60,7 @@ export class Store {
     this.changed = new Set();
     this.documents = {};
     this.refusals = {};
+    this.missing = new Set();
   }
 
   now() {
@@ -102,32 +113,44 @@ export class Store {
   }
 
   // A document that is refused is shown as unknown, with the reason; the others are shown.
-  async loadView() {
+  // `names`: only these, beside what is there.
+  async loadView(names) {
     const { route } = this;
-    const wanted = Object.entries(resourcesOf(route));
+    const wanted = Object.entries(resourcesOf(route)).filter(([name]) => !names || names.has(name));
     const results = await Promise.allSettled(wanted.map(([, [path, parameters]]) => get(path, parameters)));
     if (route !== this.route) return;
-    const [documents, refusals] = [{}, {}];
+    const [documents, refusals] = names ? [{ ...this.documents }, { ...this.refusals }] : [{}, {}];
     results.forEach(({ value, reason }, index) => {
       const [name] = wanted[index];
       if (reason && !(reason instanceof Refusal)) throw reason;
-      if (reason) refusals[name] = reason;
-      else documents[name] = value;
+      delete refusals[name];
+      if (reason) { delete documents[name]; refusals[name] = reason; } else if (!names || !isNewer(this.documents[name], value)) documents[name] = value;
+      else documents[name] = this.documents[name];
     });
     this.announceRoll(this.documents.cluster, documents.cluster);
     [this.documents, this.refusals, this.loaded] = [documents, refusals, true];
     const refusal = Object.values(refusals).find(({ status }) => status === 401) || (route.view === 'fleet' && refusals.list);
     if (refusal) throw refusal;
     if (Object.values(refusals).some(({ status }) => status === 503)) this.reload(route.view === 'releases' ? RETRY_MS : UNREAD_MS);
-    const { list } = documents;
-    this.items = list ? list.items : [];
-    this.total = list ? list.total : 0;
-    this.cursor = list ? list.next_cursor : null;
+    if (!names || names.has('list')) this.show(documents.list);
     if (route.view === 'fleet') {
       this.rows = new Map(this.items.map((row) => [row.cluster, row]));
       this.order = this.items.map((row) => row.cluster);
       this.moved = 0;
     }
+  }
+
+  show(list) {
+    this.items = list ? list.items : [];
+    this.total = list ? list.total : 0;
+    this.cursor = list ? list.next_cursor : null;
+  }
+
+  // A document that came with an event.
+  put(name, document) {
+    if (name === 'cluster') this.announceRoll(this.documents.cluster, document);
+    this.documents = { ...this.documents, [name]: document };
+    if (name === 'list') this.show(document);
   }
 
   // For readers of a screen: a summary, not each change.
@@ -175,7 +198,8 @@ export class Store {
     if (kind === 'reset') this.load();
     else if (kind === 'fleet' || kind === 'snapshot') this.setFleet(data);
     else if (kind === 'state') this.onState(data);
-    if (concerns(kind, data, this.route)) this.follow(isOfFleet(this.route) ? FLEET_MS : FOLLOW_MS);
+    const missing = apply(kind, data, this);
+    if (missing.length) this.follow(missing, isOfFleet(this.route) ? FLEET_MS : missing.includes('picture') ? PICTURE_MS : FOLLOW_MS);
     this.draw();
   }
 
@@ -188,7 +212,7 @@ export class Store {
       return;
     }
     if (!this.rows.has(id)) {
-      this.follow();
+      this.follow(['list']);
       return;
     }
     const before = this.rows.get(id);
@@ -207,19 +231,22 @@ export class Store {
   // A worker stores its rows up to a second after it published the state that follows from them.
   followRows() {
     clearTimeout(this.later);
-    this.later = setTimeout(() => this.follow(), ROWS_MS);
+    this.later = setTimeout(() => this.follow(OF_ROWS[this.route.view] || []), ROWS_MS);
   }
 
   // Fetches what the view shows once for all events of a moment; rows that are shown stay in place.
-  follow(wait = FOLLOW_MS) {
-    if (this.following) return;
+  follow(names, wait = FOLLOW_MS) {
+    names.forEach((name) => this.missing.add(name));
+    if (this.following || !this.missing.size) return;
     this.following = setTimeout(async () => {
       this.following = null;
-      const { order, cursor, items } = this;
+      const { order, cursor, items, missing } = this;
+      this.missing = new Set();
       // Where more than a page is there, rows change by their events only.
-      if (items.length > PAGE || (this.route.view === 'fleet' && cursor)) return;
+      if (items.length > PAGE || (this.route.view === 'fleet' && cursor)) missing.delete('list');
+      if (!missing.size) return;
       try {
-        await this.loadView();
+        await this.loadView(missing);
         if (this.route.view === 'fleet') this.order = [...order.filter((id) => this.rows.has(id)), ...this.order.filter((id) => !order.includes(id))];
       } catch {
         this.reload(RETRY_MS);

@@ -1,19 +1,23 @@
-"""The resources of a cluster's past: its revisions, what differs between two, and operations."""
+"""The resources of a cluster's past: its roll, its revisions, what differs, and operations."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
+import orjson
 from aiohttp import web
 
+from featurewatch.controller.levels import finalized_name
+from featurewatch.monitor.roll_picture.model import document
 from featurewatch.streams.outputs import Operation, OperationKind, Snapshot
 from featurewatch.web.history.differences import differences, revision_row
 from featurewatch.web.model import FleetModel
 from featurewatch.web.parameters import SortKey, check_names, choice, page
 from featurewatch.web.problems import ProblemError, not_read, wrong_parameter
+from featurewatch.web.report_cache import ReportCache
 from featurewatch.web.views.checks import cluster_of_request
-from featurewatch.web.views.responses import json_response, list_response
+from featurewatch.web.views.responses import json_response, list_response, response
 
 _MAX_DIGITS = 18
 
@@ -21,8 +25,22 @@ _MAX_DIGITS = 18
 class PastViews:
     """The handlers."""
 
-    def __init__(self, model: FleetModel) -> None:
+    def __init__(self, model: FleetModel, now_ms: Callable[[], int]) -> None:
         self._model = model
+        self._now_ms = now_ms
+        self._pictures = ReportCache()
+
+    async def show_picture(self, request: web.Request) -> web.Response:
+        """The roll of a cluster over time: its nodes, levels and alerts, as far as it is known."""
+        check_names(request.query, ())
+        cluster, now_ms = cluster_of_request(request, self._model), self._now_ms()
+        key = cluster, "", self._model.rolls.version(cluster) * 1_000_000_000 + now_ms // 10_000
+        body = self._pictures.get(key)
+        if body is None:
+            picture = self._model.picture(cluster, now_ms)
+            body = orjson.dumps(document(picture, finalized_name), default=list)
+            self._pictures.put(key, body)
+        return response(request, body)
 
     async def list_epochs(self, request: web.Request) -> web.Response:
         """The revisions of a cluster's levels, newest first."""

@@ -47,6 +47,7 @@ def schemas() -> dict[str, Any]:
         **dict.fromkeys(("authority", "digest"), TEXT),
         "finalized": counts,
     }
+    spans = {"type": "array", "items": {"type": "array", "items": NUMBER}}
     lists = {"classes": documents, "incompatible_nodes": documents, "firing": documents}
     return {
         "Anything": {"type": "object"},
@@ -94,6 +95,20 @@ def schemas() -> dict[str, Any]:
             differences=texts,
         ),
         "Quorum": _quorum(),
+        "Picture": object_of(
+            cluster=TEXT,
+            begin_ms=NUMBER,
+            end_ms=NUMBER,
+            known=spans,
+            conditions=texts,
+            software=texts,
+            bands={"type": "array", "items": object_of(role=TEXT, node_id=NUMBER, spans=spans)},
+            levels=documents,
+            no_return=documents,
+            next_level={"type": ["object", "null"]},
+            alerts=documents,
+            notes=texts,
+        ),
         "Revision": object_of(**revision),
         "Epoch": _embedded("Epoch", schema_of(EPOCHS)),
         "Differences": object_of(

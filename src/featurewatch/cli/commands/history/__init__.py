@@ -10,8 +10,7 @@ SUMMARIES: Final = {
     "upgrades": "Show each roll of a cluster, or of all: when, how long, which levels, the "
     "downgrade path.",
     "operations": "Show what controllers did with topics and partitions, and why, oldest first.",
-    "plot": "Draw finalized levels and supported ranges over time, as an image or a single HTML "
-    "page.",
+    "plot": "Draw finalized levels and supported ranges over time, or each node's rolls as SVG.",
 }
 
 history = LazyGroup(

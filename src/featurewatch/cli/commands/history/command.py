@@ -194,7 +194,11 @@ def operations(
 def plot(
     out: Annotated[
         Path | None,
-        Option("--out", metavar="FILE", help="File to write: .png, or .html for a page."),
+        Option(
+            "--out",
+            metavar="FILE",
+            help="File to write: .png, .html for a page, or .svg for the rolls.",
+        ),
     ] = None,
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
@@ -203,16 +207,18 @@ def plot(
         str, Option("--until", metavar="TIME", help="Draw up to this time.", default="now")
     ] = "",
 ) -> None:
-    """Draw finalized levels and supported ranges over time, as an image or a single HTML page.
+    """Draw finalized levels and supported ranges over time, or each node's rolls as SVG.
 
-    Exits with 4 if the history does not reach the time.
+    An SVG file has one band per node: its release, and when it was fenced or away, with levels,
+    alerts, and the points from which there is no way back. Exits with 4 if the history does not
+    reach the time.
     """
-    if out is None or out.suffix not in (".png", ".html"):
-        raise UsageError("name the file to write with --out FILE.png or --out FILE.html")
+    if out is None or out.suffix not in (".png", ".html", ".svg"):
+        raise UsageError("name the file to write with --out FILE.png, FILE.html or FILE.svg")
     now = datetime.now(UTC)
     from featurewatch.pipeline.history import point_in_time
     from featurewatch.pipeline.history.moments import parse_time
-    from featurewatch.pipeline.history.plot import picture
+    from featurewatch.pipeline.history.plot import picture, roll
     from featurewatch.pipeline.history.plot.layout import layout
 
     first = _usage(lambda: parse_time(since, now)) if since else None
@@ -220,9 +226,16 @@ def plot(
     with _known():
         reader = open_reader(lake)
         name = point_in_time.cluster_of(reader, cluster)
-        drawing = layout(picture.picture(reader, name, first, last, now))
+        if out.suffix == ".svg":
+            rolls = roll.roll_of(reader, name, first, last, now)
+        else:
+            drawing = layout(picture.picture(reader, name, first, last, now))
     try:
-        if out.suffix == ".png":
+        if out.suffix == ".svg":
+            from featurewatch.pipeline.history.plot.roll_svg import svg
+
+            out.write_text(svg(rolls), encoding="utf-8")
+        elif out.suffix == ".png":
             require_package("matplotlib")
             from featurewatch.pipeline.history.plot.png import png
 

@@ -138,7 +138,7 @@ def picture(
         EPOCHS,
         cluster=cluster,
     )
-    end = min(until or now, _end(lake, now))
+    end = min(until or now, lake_end(lake, now))
     snapshot_times = [row["at"] for row in snapshots[:1]]
     intervals = lake.query(
         "SELECT role, node_id, ranges, release, since, until FROM capability_intervals"
@@ -173,7 +173,8 @@ def picture(
     )
 
 
-def _end(lake: LakeReader, now: datetime) -> datetime:
+def lake_end(lake: LakeReader, now: datetime) -> datetime:
+    """The time up to which the lake has messages, at most ``now``."""
     newest = lake.newest(SOURCE_STATES, "seen_at") if lake.has(SOURCE_STATES) else None
     return min(newest, now) if newest else now
 

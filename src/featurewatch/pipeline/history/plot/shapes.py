@@ -62,18 +62,19 @@ def _between(position: float) -> str:
     fraction = position - low
     mixed = (
         round(before + (after - before) * fraction)
-        for before, after in zip(_rgb(_VIRIDIS[low]), _rgb(_VIRIDIS[low + 1]), strict=True)
+        for before, after in zip(rgb(_VIRIDIS[low]), rgb(_VIRIDIS[low + 1]), strict=True)
     )
     return "#" + "".join(f"{value:02x}" for value in mixed)
 
 
-def _rgb(colour: str) -> tuple[int, int, int]:
+def rgb(colour: str) -> tuple[int, int, int]:
+    """Returns red, green and blue of a colour like ``#0072b2``, each up to 255."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 def on(colour: str) -> str:
     """Returns black or white, whichever is more readable on a colour."""
-    red, green, blue = _rgb(colour)
+    red, green, blue = rgb(colour)
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 130 else "#ffffff"
 
 
