@@ -46,7 +46,7 @@ def of(plan: Plan, step_id: str) -> Step:
 def test_the_steps_of_a_release(
     release: str, level: int, target: str, metadata_version: int, steps: list[str], no_return: bool
 ) -> None:
-    """Controllers before brokers, levels last; kraft.version is a step of its own, from 4.1 on."""
+    """Controllers before brokers, levels last; kraft.version is a separate step, from 4.1 on."""
     state = kraft(dict.fromkeys((1, 2, 3), release), {4: release}, level=level)
     plan = planned(state, target)
     assert [step.id for step in plan.steps] == steps

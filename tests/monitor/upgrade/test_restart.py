@@ -61,7 +61,7 @@ def test_partitions(
     failing: set[str],
     waits: bool,
 ) -> None:
-    """Broker 1 is away: the minimum with its margin, single replicas, the broker before it (3)."""
+    """Without broker 1: the minimum with its margin, single replicas, the broker before it (3)."""
     report = ask(with_partitions(STATE, *rows, **own), **asked)
     assert (report.verdict, {*failed(report)}, report.can_wait) == (verdict, failing, waits)
 
@@ -114,7 +114,7 @@ def test_without_the_controllers_word_responses_count() -> None:
     assert failed(ask(state, 11, quorum=None)) == {"quorum": Verdict.UNKNOWN}
 
 
-def test_other_brokers_are_back_and_the_node_exists() -> None:
+def test_other_brokers_have_returned_and_the_node_exists() -> None:
     """A fenced broker is waited for; a wrong id is not."""
     fenced = with_partitions(kraft(CONTROLLERS, BROKERS, r.fence(2), level=30, at=100), FULL, t=1)
     assert (failed(ask(fenced)), ask(fenced).can_wait) == ({"brokers": Verdict.NO}, True)

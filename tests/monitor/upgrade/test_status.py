@@ -52,7 +52,7 @@ def status(state: MonitorState, plan: Plan = PLAN, *, edited: bool = False) -> U
 def test_each_moment_of_a_roll(
     nodes: tuple[int, ...], hours: float, current: str, next_node: int | None, verdict: Verdict
 ) -> None:
-    """The step, the next node with its command, and whether to go on."""
+    """The step, the next node with its command, and whether to continue."""
     found = status(rolled(*nodes, hours=hours))
     assert found.current is not None
     assert (found.current.id, found.next_node, found.verdict) == (current, next_node, verdict)
@@ -72,7 +72,7 @@ def test_a_finished_upgrade_is_complete() -> None:
 
 
 def test_a_soak_cut_short_begins_again() -> None:
-    """A node that went back to old software and forth again: the clock starts anew."""
+    """A node that went back to old software and forth again: the clock starts again."""
     state = rolled(2, 3, 1, 4, 5, hours=60)
     back = after([broker(5, "3.9", 70, 80)], state)
     assert status(back).next_node == 5
@@ -88,7 +88,7 @@ def test_what_changed_since_the_plan_is_said() -> None:
     joined = after([broker(6, "3.9", 60, 60)], BEFORE)
     assert status(joined).changed == ("nodes joined since the plan was made: 6",)
     gone = after([timed(r.commit(60, r.unregister(5)), 60)], BEFORE)
-    assert status(gone).changed == ("nodes are gone since the plan was made: 5",)
+    assert status(gone).changed == ("nodes have left since the plan was made: 5",)
     raised = after([timed(r.commit(60, r.level(MV, 25)), 60)], BEFORE)
     assert status(raised).changed == (
         "metadata.version is 25 (4.0-IV3), and the plan goes from 21 (3.9-IV0) to 33 (4.4-IV2)",

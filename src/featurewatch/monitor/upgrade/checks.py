@@ -35,7 +35,7 @@ _HARMLESS: Final = frozenset(
         "ghost-registration",
     }
 )
-"""Rules whose alerts finalizing resolves, which say nothing against it, or which a check of its own
+"""Rules whose alerts finalizing resolves, which say nothing against it, or which its own check
 covers."""
 
 _MOST_NAMED: Final = 5

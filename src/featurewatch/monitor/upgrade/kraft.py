@@ -283,7 +283,7 @@ def _dynamic_quorum(options: Options) -> Step:
         changes=("kraft.version: off -> 1; the voters are in the metadata log (KIP-853)",),
         point_of_no_return=True,
         optional=True,
-        way_back="There is none: kraft.version cannot be lowered.",
+        way_back="No way back: kraft.version cannot be lowered.",
     )
 
 

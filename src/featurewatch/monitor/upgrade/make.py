@@ -61,7 +61,7 @@ def make_plan(state: MonitorState, request: PlanRequest, limits: Limits) -> Plan
     """The way of a cluster to a release.
 
     Raises:
-        PlanError: There is none: the cluster is not known well enough, or is beyond the target.
+        PlanError: There is no plan: the cluster is not known well enough, or is beyond the target.
     """
     image, target = state.image, request.target
     if image.authority is Authority.ZOOKEEPER:

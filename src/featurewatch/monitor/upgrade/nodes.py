@@ -67,7 +67,7 @@ def nodes_of(state: MonitorState, limits: Limits, now_ms: int) -> ClusterNodes:
     image = state.image
     ghosts = ghosts_of(ReadinessContext(image, Map(), state.times, limits, now_ms))
     voters = {NodeKey(Role.CONTROLLER, NodeId(voter)) for voter in image.log.quorum.voters}
-    # A voter that was away for long is started again: it is no registration to remove.
+    # A voter that was unavailable for long is started again: it is no registration to remove.
     gone = {key for key in ghosts if key not in voters}
     found: dict[NodeId, list[tuple[Role, Node | None]]] = {}
     for key in sorted({*image.nodes.nodes, *voters} - gone):

@@ -46,7 +46,7 @@ class StepKind(StrEnum):
 class Precondition(NamedTuple):
     """Something that must hold, whether it does, why in one line, and what to do if not.
 
-    ``waits``: it may come to hold by itself, so that waiting helps.
+    ``waits``: it may come to hold without anybody's action, so that waiting helps.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Plan:
 
     ``version`` is that of the featurewatch that made it, at ``made_ms`` (ms since the Unix epoch).
     ``releases`` are those of its nodes then, oldest first. ``before`` and ``after`` are its levels
-    then and at the end, without kraft.version, which is a step of its own. ``checks`` are what the
+    then and at the end, without kraft.version, which is a separate step. ``checks`` are what the
     plan found when it was made.
     """
 

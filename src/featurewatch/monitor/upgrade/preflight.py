@@ -92,8 +92,8 @@ def _leftovers(image: ClusterImage) -> Precondition:
             "migration",
             Verdict.NO,
             "/migration exists, or a KRaft controller is in /controller: a migration was begun",
-            "if it was given up, get /migration and delete it with zookeeper-shell.sh; else go on "
-            "with its plan",
+            "if it was given up, get /migration and delete it with zookeeper-shell.sh; else "
+            "continue with its plan",
         )
     return Precondition("migration", Verdict.YES, "no migration was begun")
 

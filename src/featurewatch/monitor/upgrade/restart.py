@@ -1,4 +1,4 @@
-"""Whether a node may be restarted now: what would be lost while it is away.
+"""Whether a node may be restarted now: what would be lost while it is unavailable.
 
 One pass over the partitions, whose cost is what a cluster of a hundred thousand of them pays.
 """
@@ -45,7 +45,7 @@ class RestartRequest:
 
 @dataclass(frozen=True, slots=True)
 class RestartReport:
-    """The answer, with every check; ``can_wait``: what is missing may come by itself."""
+    """The answer, with every check; ``can_wait``: what is missing may come without any action."""
 
     node_id: NodeId
     checks: tuple[Precondition, ...]
@@ -86,7 +86,7 @@ def _others(nodes: ClusterNodes, node_id: NodeId) -> Precondition:
     away = [one.node_id for one in nodes.nodes.values() if one.fenced and one.node_id != node_id]
     if away:
         text = f"broker {format_ids(away)} is fenced"
-        return Precondition("brokers", Verdict.NO, text, "wait until it is back", waits=True)
+        return Precondition("brokers", Verdict.NO, text, "wait until it has returned", waits=True)
     return Precondition("brokers", Verdict.YES, "no other broker is fenced")
 
 
@@ -103,7 +103,7 @@ def _quorum(state: MonitorState, request: RestartRequest) -> Precondition:
     if len(others) < majority:
         text = (
             f"the quorum has {len(view.voters)} voters and needs {majority}: while node {node_id} "
-            "is away nothing is committed, and no leader is elected"
+            "is unavailable nothing is committed, and no leader is elected"
         )
         return Precondition("quorum", Verdict.NO, text, "add controllers, or --accept quorum")
     fetching = view.fetching
@@ -244,7 +244,7 @@ def _minimum(image: PartitionsImage, tallies: _Tallies, request: RestartRequest)
     margin = f" plus {request.margin}" if request.margin else ""
     if tallies.never.count:
         text = (
-            f"with too few replicas for min.insync.replicas{margin} while one is away: "
+            f"with too few replicas for min.insync.replicas{margin} while one is unavailable: "
             f"{tallies.never.named(image)}"
         )
         remedy = "add replicas, lower min.insync.replicas or --margin, or --accept min-isr"

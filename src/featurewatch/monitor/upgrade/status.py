@@ -243,7 +243,7 @@ def _checks(
     limits: Limits,
     now_ms: int,
 ) -> Iterator[Precondition]:
-    """What must hold before the current step goes on."""
+    """What must hold before the current step continues."""
     if state.image.authority is not Authority.LOG:
         if plan.mode is Mode.ZOOKEEPER:
             yield Precondition(
@@ -291,7 +291,7 @@ def _changed(plan: Plan, state: MonitorState, nodes: ClusterNodes) -> Iterator[s
         if joined:
             yield f"nodes joined since the plan was made: {format_ids(joined)}"
         if left:
-            yield f"nodes are gone since the plan was made: {format_ids(left)}"
+            yield f"nodes have left since the plan was made: {format_ids(left)}"
     known = list(releases())
     for node in nodes.nodes.values():
         if node.release is None or node.release not in known or plan.target not in known:

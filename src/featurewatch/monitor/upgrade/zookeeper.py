@@ -92,7 +92,7 @@ def migration_steps(cluster: ZookeeperCluster, options: Options) -> Iterator[Ste
     yield Step(
         "controllers",
         StepKind.START,
-        f"Start three KRaft controllers of Kafka {BRIDGE} on machines of their own",
+        f"Start three KRaft controllers of Kafka {BRIDGE} on separate machines",
         preconditions=(
             f"{PROTOCOL}={BRIDGE} on every broker",
             "node.id of each differs from every broker.id",
@@ -177,7 +177,7 @@ def migration_steps(cluster: ZookeeperCluster, options: Options) -> Iterator[Ste
         commands=(f"featurewatch upgrade status --plan {options.file} {_OF_CONTROLLERS}",),
         changes=("ZooKeeper is not written any more, and can be switched off",),
         point_of_no_return=True,
-        way_back="There is none: a finalized migration cannot be reverted.",
+        way_back="No way back: a finalized migration cannot be reverted.",
     )
 
 

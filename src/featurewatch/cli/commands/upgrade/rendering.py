@@ -102,7 +102,7 @@ def status_lines(status: UpgradeStatus) -> Iterator[Text]:
         return
     yield from check_lines(status.checks)
     if status.verdict is not Verdict.YES:
-        what = "Not yet" if status.verdict is Verdict.NO else "Not known whether to go on"
+        what = "Not yet" if status.verdict is Verdict.NO else "Not known whether to continue"
         yield Text(f"{what}: see above.", style=f"bold {_STYLES[status.verdict]}")
         return
     if status.next_node is not None:

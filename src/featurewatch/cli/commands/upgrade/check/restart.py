@@ -53,8 +53,8 @@ def restart(
     """Check whether a node may be restarted now: ISRs, quorum, reassignments.
 
     No partition may fall below min.insync.replicas plus --margin, the quorum must keep its
-    majority, nothing may be moving, and the broker that was restarted last must be back in all
-    ISRs. Exits with 0 if so, with 3 if not, with 4 if it is unknown.
+    majority, nothing may be moving, and the broker that was restarted last must have returned to
+    all ISRs. Exits with 0 if so, with 3 if not, with 4 if it is unknown.
     """
     # Here, so that help needs no settings and no engines.
     import time
