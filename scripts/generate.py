@@ -11,14 +11,14 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from featurewatch.cli.config import reference_config
 from featurewatch.kafka.releases import package_files
-from featurewatch.stack.java.lock import jar_lock
+from featurewatch.stack.java.lock import LOCK_FILE, jar_lock
 from scripts.generate_programs import program_sources
 from scripts.generators import ROOT, Texts
 from scripts.generators.asyncapi import asyncapi
@@ -30,6 +30,7 @@ from scripts.generators.runbooks import runbooks
 from scripts.generators.schemas import schemas
 from scripts.generators.summaries import summaries
 from scripts.generators.version import versions
+from scripts.spark_release import texts as spark_texts
 
 
 def reference() -> Texts:
@@ -46,6 +47,7 @@ GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
     chart_files,
     runbooks,
     messages,
+    spark_texts,
     documents,
     versions,
 )
@@ -69,13 +71,25 @@ class FromJars:
 
 
 def _from_jars(path: Path) -> bytes:
-    """Returns the content of a file without what a person writes into that of a release."""
+    """Returns the content of a file without what a person writes into that of a release, and of
+    the lock Kafka's jars alone."""
+    if path == LOCK_FILE:
+        return json.dumps(_kafka_jars(json.loads(path.read_text()))).encode()
     if path.parent.name != "releases" or path.suffix != ".json":
         return path.read_bytes()
     content = json.loads(path.read_text())
     return json.dumps(
         {key: value for key, value in content.items() if key not in ("rules", "consequences")}
     ).encode()
+
+
+def _kafka_jars(lock: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns path and SHA-256 of each jar in the class paths of a lock's releases."""
+    jars = [*lock["jars"].items()]
+    return {
+        release: {name: [jars[number] for number in numbers] for name, numbers in of.items()}
+        for release, of in lock["class_paths"].items()
+    }
 
 
 def _script_path(module: str) -> str:

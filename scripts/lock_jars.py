@@ -1,9 +1,10 @@
 """Writes ``stack/java/jars.lock.json``: ``python -m scripts.lock_jars``.
 
 The lock has the SHA-256 of every jar that is started, and the class paths of every patch of the
-releases from `OLDEST` to the newest that has a file, and of `PROGRAMS`. All jars are fetched, about
-2 GB, into a temporary directory, or into the one that is given. Each must have the SHA-1 that Maven
-Central publishes beside it. `add` locks one patch more, whose jars are all that it fetches.
+releases from `OLDEST` to the newest that has a file, of `PROGRAMS` and of Spark's connectors. All
+jars are fetched, about 2 GB, into a temporary directory, or into the one that is given. Each must
+have the SHA-1 that Maven Central publishes beside it. `add` locks one patch more, whose jars are
+all that it fetches.
 """
 
 import hashlib
@@ -23,10 +24,10 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 from featurewatch.kafka.releases import newest_patch, release_number
-from featurewatch.pipeline.spark.session import JARS
 from featurewatch.stack.java.jars import OLDEST, Jars
-from featurewatch.stack.java.lock import LOCK_FILE, jar_lock, path_of
+from featurewatch.stack.java.lock import LOCK_FILE, SPARK, jar_lock, path_of
 from scripts.java_source import COMPILER
+from scripts.spark_release import connectors
 
 _DOWNLOADS: Final = 6
 _TIMEOUT_S: Final = 60.0
@@ -38,6 +39,15 @@ PROGRAMS: Final = {
     "mock-oauth2-server": "no.nav.security:mock-oauth2-server:6.0.2",
 }
 """What tests compare with, or run beside Kafka; a jar with a classifier has its dependencies."""
+_SPARK_LACKS: Final = (
+    "io/delta/",
+    "org/apache/spark/spark-sql-kafka",
+    "org/apache/spark/spark-token-provider-kafka",
+    "org/apache/kafka/",
+    "org/apache/commons/commons-pool2/",
+)
+"""Of the jars that its connectors need, those that Spark's Python package does not bring, and that
+Delta needs without a catalog."""
 _NEEDED: Final = (None, "compile", "runtime")
 
 
@@ -121,14 +131,14 @@ def lock(repository: Path) -> dict[str, Any]:
     """The content of the lock; its jars are fetched into ``repository``."""
     resolver = _Resolver()
     context = MavenContext(resolver=resolver, repo_cache=repository)
-    others = [_one_jar(context, coordinate) for coordinate in (*JARS, COMPILER)]
+    compiler = _one_jar(context, COMPILER)
     class_paths = {
         release: _class_paths(context, resolver, release) for release in releases(context, resolver)
     }
     programs = _programs(context, resolver)
     used = {path for of in class_paths.values() for paths in of.values() for path in paths}
     used |= {path for paths in programs.values() for path in paths}
-    return _content(_digests(context, resolver, used | set(others)), class_paths, programs)
+    return _content(_digests(context, resolver, used | {compiler}), class_paths, programs)
 
 
 def add(release: str, repository: Path) -> dict[str, Any]:
@@ -148,9 +158,28 @@ def add_programs(repository: Path) -> dict[str, Any]:
     """The content of the lock with new `PROGRAMS`; their jars are fetched into ``repository``."""
     resolver = _Resolver()
     context = MavenContext(resolver=resolver, repo_cache=repository)
-    programs, locked = _programs(context, resolver), jar_lock()
-    used = {path for paths in programs.values() for path in paths}
-    sha256 = {**locked.sha256, **_digests(context, resolver, used - locked.sha256.keys())}
+    return _with_programs(_programs(context, resolver), context, resolver)
+
+
+def move_spark(repository: Path) -> dict[str, Any]:
+    """The content of the lock with the connectors of the current `spark_release`; their jars are
+    fetched into ``repository``."""
+    resolver = _Resolver()
+    context = MavenContext(resolver=resolver, repo_cache=repository)
+    programs = {**jar_lock().programs, SPARK: _spark(context, resolver)}
+    return _with_programs(programs, context, resolver)
+
+
+def _with_programs(
+    programs: Mapping[str, Sequence[str]], context: MavenContext, resolver: _Resolver
+) -> dict[str, Any]:
+    """The lock with other programs, and without jars that nothing needs any more."""
+    locked = jar_lock()
+    class_paths = [paths for of in locked.class_paths.values() for paths in of.values()]
+    used = {path for paths in (*class_paths, *programs.values()) for path in paths}
+    used.add(path_of(COMPILER))
+    kept = {path: sha256 for path, sha256 in locked.sha256.items() if path in used}
+    sha256 = kept | _digests(context, resolver, used - kept.keys())
     return _content(sha256, locked.class_paths, programs)
 
 
@@ -165,7 +194,14 @@ def _programs(context: MavenContext, resolver: _Resolver) -> dict[str, Sequence[
         else:
             found[name] = _class_path(context, resolver, [coordinate])
         sys.stderr.write(f"{name}: {len(found[name])} jars\n")
+    found[SPARK] = _spark(context, resolver)
     return found
+
+
+def _spark(context: MavenContext, resolver: _Resolver) -> list[str]:
+    """The jars of Spark's connectors that Spark does not have itself."""
+    paths = _class_path(context, resolver, connectors())
+    return sorted(path for path in paths if path.startswith(_SPARK_LACKS))
 
 
 def _class_paths(

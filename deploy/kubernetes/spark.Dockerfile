@@ -1,7 +1,7 @@
 # The image of the pipeline on Kubernetes, for the driver and for its executors:
 #   python -m pip wheel --no-deps -w dist .
 #   docker build -f deploy/kubernetes/spark.Dockerfile -t featurewatch-spark:0.1.0 .
-FROM apache/spark:4.0.0-scala2.13-java17-ubuntu
+FROM apache/spark:4.2.0-scala2.13-java17-ubuntu
 USER 0
 # The distribution removes a version when it has a newer one.
 # hadolint ignore=DL3008

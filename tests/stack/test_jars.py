@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from featurewatch.kafka.releases import release_files, release_number
-from featurewatch.pipeline.spark.session import JARS
 from featurewatch.stack.errors import ArtifactError
 from featurewatch.stack.java import jars, maven
 from featurewatch.stack.java.jars import Cache, Jars, default_cache, parse_release, tool_command
-from featurewatch.stack.java.lock import LOCK_FILE, JarLock, jar_lock, path_of
+from featurewatch.stack.java.lock import LOCK_FILE, SPARK, JarLock, jar_lock, path_of
 from featurewatch.stack.kafka.specs import KAFKA_WITH_ZOOKEEPER, NEWEST_TESTED
 from scripts.java_source import COMPILER
 from scripts.lock_jars import PROGRAMS, render
+from scripts.spark_release import connectors
 
 RELEASE = "3.9.1"
 
@@ -132,10 +132,10 @@ def test_the_lock_has_all_that_is_wanted() -> None:
         for name, paths in of.items():
             assert path_of(f"org.apache.kafka:kafka_2.13:{release}") in paths, (release, name)
             assert all(path in lock.sha256 for path in paths)
-    assert set(lock.programs) == set(PROGRAMS)
+    assert set(lock.programs) == {*PROGRAMS, SPARK}
     assert all(path in lock.sha256 for paths in lock.programs.values() for path in paths)
-    for coordinate in (*JARS, COMPILER):
-        assert path_of(coordinate) in lock.sha256
+    assert path_of(COMPILER) in lock.sha256
+    assert {path_of(coordinate) for coordinate in connectors()} <= set(lock.programs[SPARK])
     assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in lock.sha256.values())
 
 

@@ -179,7 +179,7 @@ def test_blocks_have_the_types_of_the_tables(spark: Any) -> None:
     for table in (*BRONZE, *tables.SILVER, *GOLD, AUDIT):
         schema = StructType.fromDDL(table.ddl)
         assert isinstance(schema, StructType)
-        expected = to_arrow_schema(schema, timestamp_utc=True)
+        expected = to_arrow_schema(schema, timezone="UTC")
         actual = arrow_schema(table)
         assert actual.names == [*expected.names, RANK]
         for field in expected:

@@ -1,7 +1,7 @@
 """The Spark session: one release of Spark, Delta and the Kafka connector, with local defaults.
 
-The jars are pinned one by one instead of being resolved: Spark brings everything else that they
-need, and one list shows what runs. The caller hands them in, so this package does not fetch them.
+``pyproject.toml`` names the release. The caller passes the jars of the connectors, so this package
+does not fetch them.
 """
 
 import logging
@@ -19,19 +19,6 @@ from featurewatch.pipeline.spark.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SPARK: Final = "4.0.0"
-DELTA: Final = "4.0.0"
-
-JARS: Final = (
-    f"io.delta:delta-spark_2.13:{DELTA}",
-    f"io.delta:delta-storage:{DELTA}",
-    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}",
-    f"org.apache.spark:spark-token-provider-kafka-0-10_2.13:{SPARK}",
-    "org.apache.kafka:kafka-clients:3.9.0",
-    "org.apache.commons:commons-pool2:2.12.0",
-)
-"""The jars that Spark needs beside those of its Python package, as Maven coordinates."""
 
 _WORKER: Final = str(Path(__file__).with_name("worker"))
 """Directory whose sitecustomize Spark's Python processes import at start, if it exists there."""
@@ -87,9 +74,9 @@ def spark_session(
     """Returns a session on a master: ``local[*]`` runs in a JVM of this process, an address names a
     cluster.
 
-    ``scratch`` is a directory for Spark's temporary files. ``jars`` are those of `JARS`, empty if
-    the cluster has them. ``settings`` override the defaults. ``brief`` is for small tables and many
-    different plans that each run once: compiling them costs more than it saves.
+    ``scratch`` is a directory for Spark's temporary files. ``jars`` are those of the connectors,
+    empty if the cluster has them. ``settings`` override the defaults. ``brief`` is for small tables
+    and many different plans that each run once: compiling them costs more than it saves.
 
     Raises:
         SparkMissingError: Spark is not installed, or there is no Java for it.

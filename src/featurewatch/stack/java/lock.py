@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Final
 
 LOCK_FILE: Final = Path(__file__).with_name("jars.lock.json")
+SPARK: Final = "spark"
+"""The program whose jars are Spark's connectors to Delta and Kafka."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,7 @@
 
 **Installed packages are preferred to archives.** Spark puts itself on the path as archives, before
 the same package as installed. Imported from an archive it is compiled in each process, half a
-second each time; and before each task Spark invalidates Python's import caches, whereupon Python
-3.10 and 3.11 read the directory of every archive again, an eighth of a second per task (CPython
-issue 103200, fixed in 3.12; Spark stopped doing so in 4.2, SPARK-54744).
+second each time.
 
 **One process is silenced.** Before the first batch of a stateful query Spark starts a process that
 declares the state and prints its progress, which Spark forwards to stderr: six useless lines, for
