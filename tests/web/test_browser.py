@@ -46,7 +46,7 @@ CLUSTER_VIEWS = {
     f"?view=picture{OF_CLUSTER}": "Picture of the roll",
     f"?view=operations{OF_CLUSTER}": "Topic orders was created",
     f"?view=nodes{OF_CLUSTER}": "no node is known to differ",
-    f"?view=quorum{OF_CLUSTER}": "not known how many may fail",
+    f"?view=quorum{OF_CLUSTER}": "how many voters may fail",
     f"?view=migration{OF_CLUSTER}": "no migration is in progress",
     f"?view=rehearsal&steps={STEPS}{OF_CLUSTER}": "12 stops and starts",
 }

@@ -8,7 +8,7 @@ const STATES = {
 const COLUMNS = ['controller', 'state', '#lag', 'since', 'directory id', 'listeners'];
 
 function Verdict({ quorum }) {
-  if (quorum.may_fail == null) return html`<p class="verdict"><${Word} word="unknown" text="not known how many may fail" /></p>${quorum.detail && html`<p>${quorum.detail}</p>`}`;
+  if (quorum.may_fail == null) return html`<p class="verdict"><${Word} word="unknown" />: how many voters may fail</p>${quorum.detail && html`<p>${quorum.detail}</p>`}`;
   const isShort = quorum.fetching < quorum.voters.length;
   const word = quorum.fetching < quorum.majority ? 'critical' : isShort ? (quorum.may_fail ? 'warning' : 'critical') : 'good';
   return html`<p class="verdict"><${Word} word=${word} text=${quorum.may_fail ? `${quorum.may_fail} may fail` : 'none may fail'} />: ${quorum.fetching} of ${quorum.voters.length} voters fetch, ${quorum.majority} are needed</p>`;
