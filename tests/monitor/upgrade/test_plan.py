@@ -96,6 +96,15 @@ def test_a_lossless_way_back_is_a_command() -> None:
     assert "restart the nodes on Kafka 4.0" in finalize.way_back
 
 
+def test_the_first_step_names_the_known_faults_on_the_way() -> None:
+    """Those that readiness lists, of nodes now and of the target; none of another way."""
+    way = planned(kraft(dict.fromkeys((1, 2, 3), "4.0"), {4: "4.0"}, level=25), "4.2")
+    faults = [text for text in of(way, "prepare").by_hand if text.startswith("known fault ")]
+    assert any("KAFKA-20115" in text for text in faults)
+    other = planned(kraft(dict.fromkeys((1, 2, 3), "3.6"), {4: "3.6"}, level=14), "3.7")
+    assert not any("KAFKA-20115" in text for text in of(other, "prepare").by_hand)
+
+
 def test_a_plan_says_what_is_in_the_way() -> None:
     """A ghost, a fenced broker, and an unknown release are failed or unknown checks."""
     good = planned(kraft(THREE, BROKERS), "4.4")

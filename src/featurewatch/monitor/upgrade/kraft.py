@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from featurewatch.controller.advisories import advisories
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.kraft.consequences import between
 from featurewatch.controller.kraft.releases import Release
@@ -88,6 +89,11 @@ def _prepare(cluster: KraftCluster, target: Release, options: Options) -> Step:
             "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec counts their "
             "requests, where the release has it",
         ]
+    after = levels_after(target, cluster.levels)
+    faults = advisories(cluster.releases, target.name, before=cluster.levels, after=after)
+    by_hand += [
+        f"known fault {one.id} ({one.severity}): {one.fault} {one.advice}" for one in faults
+    ]
     steps = [f"-s restart:all@{target.name}", f"-s upgrade:{_assignments(cluster.levels, target)}"]
     return Step(
         "prepare",

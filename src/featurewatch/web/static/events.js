@@ -9,6 +9,7 @@ const CHANGED = {
   history: { state: ['cluster'], revisions: ['list'], change: ['changes'] },
   operations: { state: ['cluster'], operations: ['list'] },
   nodes: { state: ['cluster'] },
+  quorum: { state: ['cluster'] },
   migration: { state: ['cluster'] },
   rehearsal: { state: ['cluster'] },
   alerts: { alert: ['list'] },
@@ -17,7 +18,7 @@ const CHANGED = {
 };
 
 // Resources that follow from the rows of the worker, which come after the state.
-export const OF_ROWS = { cluster: ['readiness'], nodes: ['list'], rehearsal: ['rehearsal'] };
+export const OF_ROWS = { cluster: ['readiness'], nodes: ['list'], quorum: ['quorum'], rehearsal: ['rehearsal'] };
 
 function isAbout(route, data) {
   return !route.cluster || data.cluster === route.cluster || (data.removed && data.id === route.cluster);

@@ -116,7 +116,7 @@ class ComputedViews:
         """The metadata quorum of a cluster: voters, observers, and what it can lose."""
         check_names(request.query, ())
         cluster = cluster_of_request(request, self._model)
-        async with self._computing:
+        async with self._locks.of(cluster):
             image = await asyncio.to_thread(self._image, cluster)
         return json_response(request, {"cluster": cluster, **quorum_report(image).document()})
 
