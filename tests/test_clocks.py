@@ -18,6 +18,10 @@ NAMED = re.compile(rf"\b({'|'.join(sorted(READERS | {'time', 'date', 'datetime'}
 """What the source of a module that reads a clock contains; the others need not be parsed."""
 
 EXCEPTIONS = {
+    "client/asynchronous.py": "how long a caller waits for a level",
+    "client/gate.py": "where a gate begins to read, and how long a caller waits for it",
+    "client/subscription.py": "the pauses between attempts and between looks at a topic's id",
+    "common/service_manager.py": "the time of a reload, which systemd wants with it",
     "kafka/client_config/kerberos/gss.py": "the end of a ticket, as the Kerberos libraries see it",
     "stack/process/server.py": "how long a server has run, for its error",
     "stack/process/polling.py": "the deadline of all that `stack` waits for",

@@ -17,6 +17,8 @@ from tests.paths import PACKAGE, ROOT
 
 OTHER_FILES = {
     "agents/membership.py": "a lock",
+    "client/offsets.py": "positions in topics",
+    "cli/commands/upgrade/plan.py": "a plan, which holds no secret",
     "cli/command_line.py": "the formatter of help, whose method has such a name",
     "cli/commands/history/command.py": "the plot",
     "cli/runtime/embedded_bus.py": "a lock, and the bus's address",

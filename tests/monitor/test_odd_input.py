@@ -13,7 +13,7 @@ from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import Acknowledgement, Event, LogCommit, RecordJson, SourceState
 from featurewatch.streams.outputs import Alert, AlertState, Severity
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import METADATA_VERSION, ClusterId
 from featurewatch.tables.fold.acknowledgements import ACKNOWLEDGED
 from tests.simulation import records as r
 
@@ -251,7 +251,7 @@ def test_a_message_on_another_partition_changes_nothing(is_known: bool, value: b
         message = encode(METADATA_LOG, event)
         return topic.send(message.value, message.key, START_MS + offset, (own, offset))
 
-    events = [
+    events: list[Event] = [
         commit(1, r.level("metadata.version", 21), seen_ms=START_MS),
         r.following(1, seen_ms=START_MS),
         commit(2, r.level("metadata.version", 22), seen_ms=START_MS),
@@ -267,7 +267,7 @@ def test_a_message_on_another_partition_changes_nothing(is_known: bool, value: b
             assert topic.states == before
         assert publish(offset, event).dead_letter is None
     image = topic.states[r.CLUSTER].image
-    assert image.features.levels["metadata.version"] == 22
+    assert image.features.levels[METADATA_VERSION] == 22
     assert not topic.firing()
 
 

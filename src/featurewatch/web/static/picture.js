@@ -122,7 +122,7 @@ function pointers(store, picture, drawing, from, to) {
 // The share of the newest release's colour in that of a release: the first is the oldest.
 function mix(picture, software) {
   const { length } = picture.software;
-  return { '--mix': `${length < 2 ? 100 : Math.round((100 * software) / (length - 1))}%` };
+  return { style: { '--mix': `${length < 2 ? 100 : Math.round((100 * software) / (length - 1))}%` } };
 }
 
 function Drawing({ store, picture, drawing, from, to }) {
@@ -130,7 +130,7 @@ function Drawing({ store, picture, drawing, from, to }) {
   const { left, right, top, bottom, row, inner } = drawing;
   const labelOf = ({ role, node_id: id }) => `${left < 100 ? role.slice(0, 4) : role} ${id}`;
   const cursor = zoom.at !== null && zoom.at >= from && zoom.at <= to ? drawing.x(zoom.at) : null;
-  const shapes = (d, className, software) => html`<path class=${className} style=${mix(picture, software)} d=${d} />`;
+  const shapes = (d, className, software) => html`<path class=${className} ...${mix(picture, software)} d=${d} />`;
   return html`<svg class="roll" width=${drawing.width} height=${drawing.height} aria-hidden="true" ...${pointers(store, picture, drawing, from, to)}>
     <defs>
       <pattern id="unknown" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6" class="ground" /><circle cx="1.5" cy="1.5" r="1" class="dot" /><circle cx="4.5" cy="4.5" r="1" class="dot" /></pattern>
@@ -153,8 +153,8 @@ function Drawing({ store, picture, drawing, from, to }) {
 
 function Legend({ picture }) {
   const has = new Set(picture.bands.flatMap((band) => band.spans.map(([, , condition]) => picture.conditions[condition])));
-  const box = (className, fill, software) => html`<svg class="roll" width="22" height="12" aria-hidden="true"><rect class=${className} width="22" height="12" style=${software === undefined ? null : mix(picture, software)} fill=${fill} /></svg>`;
-  const pattern = (name) => html`<svg class="roll" width="22" height="12" aria-hidden="true"><rect class="band" width="22" height="12" style=${mix(picture, picture.software.length - 1)} /><rect width="22" height="12" fill=${`url(#${name})`} /></svg>`;
+  const box = (className, fill, software) => html`<svg class="roll" width="22" height="12" aria-hidden="true"><rect class=${className} width="22" height="12" ...${software === undefined ? {} : mix(picture, software)} fill=${fill} /></svg>`;
+  const pattern = (name) => html`<svg class="roll" width="22" height="12" aria-hidden="true"><rect class="band" width="22" height="12" ...${mix(picture, picture.software.length - 1)} /><rect width="22" height="12" fill=${`url(#${name})`} /></svg>`;
   return html`<ul class="legend" aria-label="Legend">
     ${picture.software.map((name, place) => html`<li>${box('band', null, place)} ${/^\d/.test(name) ? `Kafka ${name}` : name}</li>`)}
     ${has.has('fenced') && html`<li>${pattern('fenced')} fenced</li>`}
@@ -188,7 +188,7 @@ function Tables({ store, picture, from, to }) {
   if (!isOpen) return html`<details onToggle=${(event) => store.toggle('picture', event.currentTarget.open)}>${summary}</details>`;
   const gaps = unknowns(picture, from, to).map(({ begin, end }) => `${stamp(begin)} to ${stamp(end)}`);
   return html`<details open onToggle=${(event) => store.toggle('picture', event.currentTarget.open)}>${summary}
-    <p>${gaps.length ? `Nothing is known of any node ${gaps.length > MAX_PIECES ? `at ${gaps.length} times, of which the newest are ` : 'from '}${gaps.slice(-MAX_PIECES).join(', ')} UTC.` : 'The nodes are known all the time that is shown.'}</p>
+    <p>${gaps.length ? `Nothing is known of any node ${gaps.length > MAX_PIECES ? `at ${gaps.length} times, of which the newest are ` : 'in '}${gaps.slice(-MAX_PIECES).join(', ')} UTC.` : 'The nodes are known all the time that is shown.'}</p>
     <${Table} caption="Levels, alerts, and points from which there is no way back, oldest first" columns=${['when', 'what', 'about']} empty="none in this time">
       ${events(picture, from, to).map((item) => html`<tr><th scope="row">${stamp(item.at)} UTC</th><td>${item.what}</td><td class="wrap">${item.text}</td></tr>`)}
     <//>
