@@ -3,7 +3,7 @@ say it."""
 
 from base64 import b64decode
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -259,7 +259,7 @@ class OurVoter:
                 case Flush(offset, epoch):
                     effects += self.voter.receive(Flushed(offset, epoch), self.now_ms)
                 case Persist(state):
-                    self._stored = state
+                    self._stored = _kept(state, self.voter.log)
                 case Send():
                     self._sends.append(effect)
                 case Reply():
@@ -352,3 +352,10 @@ def epochs_of(log: Log) -> list[list[int]]:
         if not found or found[-1][0] < batch.epoch:
             found.append([batch.epoch, batch.base])
     return found
+
+
+def _kept(state: QuorumState, log: Log) -> QuorumState:
+    """What the file of a state has: before kraft.version 1 no directory (`formats`)."""
+    if state.voted is None or log.kraft_version > 0:
+        return state
+    return replace(state, voted=ReplicaKey(state.voted.id))
