@@ -50,8 +50,10 @@ class Manager:
 
     def until(self, is_wanted: Callable[[dict[str, str]], bool]) -> list[dict[str, str]]:
         """The datagrams up to the first that is wanted."""
+        deadline = time.monotonic() + DEADLINE_S
         received = [self.receive()]
         while not is_wanted(received[-1]):
+            assert time.monotonic() < deadline, received[-3:]
             received.append(self.receive())
         return received
 
@@ -177,7 +179,10 @@ def test_a_process_runs_as_a_service(manager: Manager, tmp_path: Path) -> None:
         "WATCHDOG_USEC": "3000000",
         "FEATUREWATCH_WEB__TOKEN_FILE": str(tokens),
     }
-    command = [sys.executable, "-m", "featurewatch", "--log-format", "json", "web"]
+    # Whoever runs the tests by nohup has it ignored, and so would the process.
+    default = "import signal, runpy; signal.signal(signal.SIGHUP, signal.SIG_DFL)"
+    program = f"{default}; runpy.run_module('featurewatch', run_name='__main__')"
+    command = [sys.executable, "-c", program, "--log-format", "json", "web"]
     command += ["--bus", bus.settings.bootstrap_servers, "--port", str(port)]
     log = tmp_path / "stderr"
     with (
