@@ -19,7 +19,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def put(bus: BusSettings, events: Iterable[Event], topic: Topic = METADATA_LOG) -> None:
     """Publishes events and waits until they are on the topic."""
-    producer = Producer(bus.client())
+    producer = Producer(bus.client() | {"partitioner": "murmur2"})
     for event in events:
         message = encode(topic, event)
         headers: list[tuple[str, str | bytes | None]] = [*message.headers]
@@ -29,7 +29,7 @@ def put(bus: BusSettings, events: Iterable[Event], topic: Topic = METADATA_LOG) 
 
 def put_bytes(bus: BusSettings, topic: Topic, key: bytes | None, value: bytes | None) -> None:
     """Publishes any bytes as a message."""
-    producer = Producer(bus.client())
+    producer = Producer(bus.client() | {"partitioner": "murmur2"})
     producer.produce(bus.topic(topic), value, key)
     assert producer.flush(30) == 0
 

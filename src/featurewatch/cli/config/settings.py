@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
@@ -320,7 +320,7 @@ class Settings(BaseSettings):
             WorkerSettings,
             bus=self.bus_settings(),
             worker_id=worker.id,
-            limits=self.limits(),
+            limits=replace(self.limits(), partitions=self.bus.partitions),
         )
 
     def page_settings(self) -> PageSettings:
@@ -364,7 +364,6 @@ class Settings(BaseSettings):
             source_ms=round(given.source_critical_after_s * 1000),
             quiet_ms=round(given.unreadable_ends_after_s * 1000),
             accepted_clusters=frozenset(self.bus.accepted_clusters),
-            partitions=self.bus.partitions,
             operations=self.worker.operations,
         )
 

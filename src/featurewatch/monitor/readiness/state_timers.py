@@ -36,7 +36,7 @@ class Limits:
     ``quorum_ms``: a quorum that can lose no voter, or a controller that follows and does not vote.
 
     ``accepted_clusters``: the ids whose messages count (empty: all). ``partitions``: how many each
-    topic has, of which one has all messages of a cluster (0: not known; those of any count).
+    topic has, of which one has all messages of a cluster (0: not known).
 
     ``operations``: topics and partitions are followed too. Of their conditions,
     ``below_min_isr_ms`` is how long a partition may be below its minimum ISR, and
