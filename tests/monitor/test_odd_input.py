@@ -15,7 +15,6 @@ from featurewatch.streams.outputs import Alert, AlertState, Severity
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import METADATA_VERSION, ClusterId
 from featurewatch.tables.fold.acknowledgements import ACKNOWLEDGED
-from featurewatch.tables.image.sources import SourcesImage
 from tests.simulation import records as r
 
 START_MS = 1_700_000_000_000
@@ -270,22 +269,6 @@ def test_a_message_on_another_partition_changes_nothing(is_known: bool, value: b
     image = topic.states[r.CLUSTER].image
     assert image.features.levels[METADATA_VERSION] == 22
     assert not topic.firing()
-
-
-def test_without_the_number_of_partitions_the_first_one_counts() -> None:
-    """As in the lake: what comes from another partition than the messages before is set aside."""
-    topic = known()
-    event = encode(METADATA_LOG, commit(2, r.level("metadata.version", 22), seen_ms=START_MS))
-    for value in (event.value, b"a test message"):
-        before = {**topic.states}
-        stray = topic.send(value, event.key, START_MS, (3, 0))
-        assert stray.dead_letter is not None
-        assert topic.states == before
-    row = topic.states[r.CLUSTER].image.sources.to_row()
-    assert SourcesImage.from_row(row).partition_of("metadata-log") == 0
-    old = {**row, "read": {name: last[:2] for name, last in row["read"].items()}}
-    assert SourcesImage.from_row(old).partition_of("metadata-log") == -1
-    assert topic.send(event.value, event.key, START_MS).dead_letter is None
 
 
 def test_a_source_that_is_unavailable_for_a_moment_is_a_warning() -> None:

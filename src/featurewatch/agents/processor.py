@@ -290,13 +290,13 @@ class EventProcessor:
         await self._apply(encode_result(self._bus, ProcessResult(before, step)), partition, table)
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
-        named = ClusterId((message.key or b"").decode(errors="replace"))
         began_s, began_used_s = self._monotonic(), self._processor_time()
-        if due_partition(message, self._state_of(named), self._limits) != message.partition:
+        if due_partition(message, self._limits) != message.partition:
             encoded = self._step(message)
             await self._publish(encoded)  # a dead letter, which says nothing about its cluster
             self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
             return
+        named = ClusterId((message.key or b"").decode(errors="replace"))
         if named in self.states and self._share.is_over(named, began_s):
             await self._pass_over(topic, named, message, table)
             return

@@ -94,16 +94,11 @@ def begins_in_the_middle(message: InputMessage, before: MonitorState) -> bool:
     return not isinstance(event, MalformedEventError) and not begins_state(event)
 
 
-def due_partition(message: InputMessage, before: MonitorState, limits: Limits) -> int:
-    """The partition of a message's topic that has the messages of its cluster.
-
-    It is that of the key where the number of partitions is known, else that of the messages that
-    were applied before. ``before`` is the state of the message's cluster. Pure.
-    """
-    if limits.partitions and message.key:
-        return partition_of(message.key, limits.partitions)
-    known = before.image.sources.partition_of(input_topic(message.topic).short_name)
-    return message.partition if known < 0 else known
+def due_partition(message: InputMessage, limits: Limits) -> int:
+    """The partition that has the messages with this key, if it is known, else the message's own."""
+    if not limits.partitions or not message.key:
+        return message.partition
+    return partition_of(message.key, limits.partitions)
 
 
 def process(
@@ -119,17 +114,17 @@ def process(
     message, if it was decoded already.
     """
     topic = input_topic(message.topic)
-    position = _position(topic, message)
+    position = MessagePosition(topic.short_name, message.offset, message.time_ms)
     if event is None:
         event = decode_input(topic, message.key, message.value)
     if not isinstance(event, MalformedEventError):
         if not _is_accepted(event.cluster, limits):
             reason = f"the cluster {brief(event.cluster)} is not in bus.accepted_clusters"
             return set_aside(message, reason, state_of, limits)
-        before = state_of(event.cluster)
-        if (due := due_partition(message, before, limits)) != message.partition:
+        if (due := due_partition(message, limits)) != message.partition:
             reason = f"its cluster is on partition {due}: its producer chose another one"
             return set_aside(message, reason, state_of, limits)
+        before = state_of(event.cluster)
         return ProcessResult(before, step(before, event, position, limits))
     return set_aside(message, str(event), state_of, limits)
 
@@ -147,7 +142,7 @@ def set_aside(
     of another partition says nothing about the messages of this one. ``state_of`` is `process`'s.
     """
     topic = input_topic(message.topic)
-    position = _position(topic, message)
+    position = MessagePosition(topic.short_name, message.offset, message.time_ms)
     key = (message.key or b"").decode(errors="replace")
     cluster = ClusterId(shortened(key, MAX_NAME) or "unknown")
     before, reason = state_of(cluster), shortened(reason)
@@ -155,17 +150,13 @@ def set_aside(
     payload = message.value or b""
     dead_letter = DeadLetter(cluster, place, reason, payload, message.time_ms)
     is_known = before.image.cluster == cluster and not before.image.forgotten
-    is_placed = due_partition(message, before, limits) == message.partition
+    is_placed = due_partition(message, limits) == message.partition
     if not is_known or not is_placed or not _is_accepted(cluster, limits):
         nothing = StepResult(before, SKIPPED, Cause(place, message.time_ms))
         return ProcessResult(before, nothing, dead_letter)
     return ProcessResult(
         before, step_unreadable(before, place, reason, position, limits), dead_letter
     )
-
-
-def _position(topic: Topic, message: InputMessage) -> MessagePosition:
-    return MessagePosition(topic.short_name, message.offset, message.time_ms, message.partition)
 
 
 def _is_accepted(cluster: ClusterId, limits: Limits) -> bool:

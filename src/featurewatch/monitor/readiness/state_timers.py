@@ -36,7 +36,8 @@ class Limits:
     ``quorum_ms``: a quorum that can lose no voter, or a controller that follows and does not vote.
 
     ``accepted_clusters``: the ids whose messages count (empty: all). ``partitions``: how many each
-    topic has, of which one has all messages of a cluster (0: not known).
+    topic has, of which one has all messages of a cluster (0: not known; those of any count). A lake
+    does not know it: its replays have topics of their form.
 
     ``operations``: topics and partitions are followed too. Of their conditions,
     ``below_min_isr_ms`` is how long a partition may be below its minimum ISR, and

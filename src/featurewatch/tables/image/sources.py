@@ -15,13 +15,11 @@ FAILED_STATES: Final = (SourceState.STALLED, SourceState.SILENT)
 
 
 class MessagePosition(NamedTuple):
-    """The position of a message on the bus: input topic, offset, time in Unix milliseconds, and
-    partition (-1: not known)."""
+    """The position of a message on the bus: input topic, offset, and time in Unix milliseconds."""
 
     topic: str
     offset: int
     time_ms: int
-    partition: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +198,6 @@ class SourcesImage:
         status = self.statuses.get(source)
         return status is not None and status.state in FAILED_STATES
 
-    def partition_of(self, topic: str) -> int:
-        """The partition of an input topic from which its messages were applied; -1: not known."""
-        last = self.read.get(topic)
-        return -1 if last is None else last.partition
-
     def has_applied(self, delivery: MessagePosition) -> bool:
         """Whether this message was applied before.
 
@@ -351,7 +344,7 @@ class SourcesImage:
             "statuses": list(self.statuses.values()),
             "caught_up": sorted(self.caught_up),
             "unreadable": unreadable_to_row(self.unreadable),
-            "read": {topic: tuple(last[1:]) for topic, last in self.read.items()},
+            "read": {topic: (last.offset, last.time_ms) for topic, last in self.read.items()},
             "failing_since": dict(self.failing_since.items()),
             "stalls": {source: tuple(stalls) for source, stalls in self.stalls.items()},
         }
