@@ -55,11 +55,8 @@ environment: $(VENV)/ready ## Create the developers' environment.
 demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to the newest release and watch it (KEEP=1: leave it up).
 	@$(DEMO_VENV)/bin/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
 
-# Three on two cores: much of the time tests wait for processes.
-WORKERS := 3
-
-# The fast tests have no JVMs beside them, so that one more is of use.
-FAST_WORKERS := 4
+# Four on two cores: much of the time tests wait for processes.
+WORKERS := 4
 
 # A test that takes ten minutes fails with the stacks of its threads. One that cannot even fail, since
 # its main thread waits in C, ends its process: pytest names it and goes on in another one.
@@ -69,7 +66,7 @@ test: $(VENV)/ready ## Run every test, against real Kafka.
 	@$(BIN)/python -m pytest -n $(WORKERS) $(DEADLINES) --durations=20 $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need no Kafka, network or browser.
-	@$(BIN)/python -m pytest -n $(FAST_WORKERS) $(DEADLINES) -m 'not stack and not network and not browser' $(PYTEST)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(DEADLINES) -m 'not stack and not network and not browser' $(PYTEST)
 
 # Programs that no wheel has, for the tests of rules, receivers and the chart. Without them these tests are
 # skipped.
