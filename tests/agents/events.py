@@ -1,10 +1,18 @@
 """Events of one small cluster, for tests of the worker."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
-from featurewatch.streams.events import CommitKind, LogCommit, SourceState, SourceStatus
+from featurewatch.streams.events import (
+    CommitKind,
+    LogCommit,
+    QuorumStatus,
+    SourceState,
+    SourceStatus,
+)
 from featurewatch.streams.types import ClusterId
+from tests.simulation import records as r
 
 CLUSTER = ClusterId("agents-cluster-0000000")
 
@@ -65,3 +73,9 @@ def status(state: SourceState, offset: int, cluster: ClusterId = CLUSTER) -> Sou
     """A status of the source of the metadata log, which ends at an offset."""
     now_ms = int(time.time() * 1000)
     return SourceStatus(cluster, "kraft", state, offset, 1, offset + 1, 1, 1, "a detail", now_ms)
+
+
+def quorum() -> QuorumStatus:
+    """A voter that leads, and one that does not fetch."""
+    voters = [replace(r.replica(1), lag=0), replace(r.replica(2, state="silent"), lag=3)]
+    return replace(r.quorum(voters, seen_ms=1), cluster=CLUSTER)

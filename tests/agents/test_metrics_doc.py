@@ -15,8 +15,7 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.metrics import SourceReport, exposition
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName
-from tests.agents.events import CLUSTER, following, levels, registration
-from tests.simulation import records as r
+from tests.agents.events import CLUSTER, following, levels, quorum, registration
 
 DOC = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.MULTILINE)
@@ -38,10 +37,8 @@ def test_a_worker_exposes_every_metric_of_its_registry() -> None:
     its labels."""
     metrics = WorkerMetrics()
     state = MonitorState.of(CLUSTER)
-    voters = [replace(r.replica(1), lag=0), replace(r.replica(2, state="silent"), lag=3)]
-    quorum = replace(r.quorum(voters, seen_ms=1), cluster=CLUSTER)
     changed = levels(2, {"metadata.version": 30})
-    events = (registration(1, 1, (1, 19)), changed, following(2), quorum)
+    events = (registration(1, 1, (1, 19)), changed, following(2), quorum())
     for event in events:
         result = step(state, event)
         state = result.state

@@ -12,6 +12,7 @@ import aiohttp
 import yaml
 
 from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.common.tasks import start_background
 from featurewatch.integrations.grafana.boards import DASHBOARDS
 from featurewatch.integrations.notify.metrics import NotifyMetrics
 from featurewatch.integrations.prometheus.files import ALL_RULES, RulesFormat, rules_file
@@ -20,7 +21,7 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.metrics import SourceReport, exposition
 from featurewatch.streams.topics import METADATA_LOG
-from tests.agents.events import CLUSTER, following, levels, registration
+from tests.agents.events import CLUSTER, following, levels, quorum, registration
 from tests.integrations.tools import tool
 from tests.processes import free_port
 from tests.simulation import znodes as z
@@ -42,7 +43,8 @@ def worker_metrics() -> WorkerMetrics:
     gauge of such levels.
     """
     metrics, state = WorkerMetrics(), MonitorState.of(CLUSTER)
-    for event in (registration(1, 1, (1, 19)), levels(2, {"metadata.version": 30}), following(2)):
+    changed = levels(2, {"metadata.version": 30})
+    for event in (registration(1, 1, (1, 19)), changed, following(2), quorum()):
         result = step(state, event)
         state = result.state
         metrics.observe(METADATA_LOG, result, 0.001)
@@ -111,6 +113,10 @@ async def until_series(client: aiohttp.ClientSession, expression: str) -> Any:
     raise AssertionError(f"{expression} gives no series: {data}")
 
 
+async def _wait() -> None:
+    await asyncio.Event().wait()
+
+
 async def test_each_query_gives_a_series_and_each_rule_is_evaluated(tmp_path: Path) -> None:
     """On what a worker and a source expose; and the alert of the incompatible node arrives."""
     worker, report = worker_metrics(), SourceReport(CLUSTER, "kraft", SourceState.FOLLOWING)
@@ -122,6 +128,9 @@ async def test_each_query_gives_a_series_and_each_rule_is_evaluated(tmp_path: Pa
         HealthViews(lambda: lambda: exposition([report]), lambda: (True, {})),
     ]
     async with contextlib.AsyncExitStack() as stack:
+        # Any task: those of other tests in this process would hide that there is none.
+        task = start_background("a task of this test", _wait)
+        stack.push_async_callback(task.close)
         servers = [await stack.enter_async_context(HealthServer(view, port=0)) for view in views]
         client = await stack.enter_async_context(
             prometheus(tmp_path, [server.port for server in servers])
