@@ -71,6 +71,14 @@ PolledControllers = Annotated[
         help="Controllers to poll for their features, where brokers do not list them.",
     ),
 ]
+BootstrapController = Annotated[
+    str,
+    Option(
+        metavar=ADDRESSES,
+        help="Controllers to read the cluster from directly, without a worker.",
+    ),
+]
+BootstrapServer = Annotated[str, Option(metavar=ADDRESSES, help="Brokers to read the nodes from.")]
 LogDirectory = Annotated[
     Path | None,
     Option(

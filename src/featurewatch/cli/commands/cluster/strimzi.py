@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from featurewatch.cli.command_line import Argument, Exit, Option, command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.options import (
-    ADDRESSES,
     AsJson,
+    BootstrapController,
+    BootstrapServer,
     BusServers,
     ClusterIdOption,
     CommandConfig,
@@ -40,16 +41,8 @@ def compare_strimzi(
     config: ConfigFile = None,
     bus: BusServers = "",
     prefix: Prefix = "",
-    bootstrap_controller: Annotated[
-        str,
-        Option(
-            metavar=ADDRESSES,
-            help="Controllers to read the cluster from directly, without a worker.",
-        ),
-    ] = "",
-    bootstrap_server: Annotated[
-        str, Option(metavar=ADDRESSES, help="Brokers to read the nodes from.")
-    ] = "",
+    bootstrap_controller: BootstrapController = "",
+    bootstrap_server: BootstrapServer = "",
     log_directory: LogDirectory = None,
     cluster_id: ClusterIdOption = "",
     command_config: CommandConfig = None,

@@ -7,6 +7,7 @@ from featurewatch.cli.config import options
 from featurewatch.cli.config.options import (
     ADDRESSES,
     AsJson,
+    BootstrapController,
     BusServers,
     ClusterIdOption,
     CommandConfig,
@@ -47,13 +48,7 @@ def readiness(
     config: ConfigFile = None,
     bus: BusServers = "",
     prefix: Prefix = "",
-    bootstrap_controller: Annotated[
-        str,
-        Option(
-            metavar=ADDRESSES,
-            help="Controllers to read the cluster from directly, without a worker.",
-        ),
-    ] = "",
+    bootstrap_controller: BootstrapController = "",
     bootstrap_server: Annotated[
         str,
         Option(
