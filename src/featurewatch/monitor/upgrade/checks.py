@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.kraft.releases import Release, releases
 from featurewatch.controller.levels import level_name
@@ -18,7 +19,6 @@ from featurewatch.monitor.readiness.unregistration import (
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade.nodes import (
     ClusterNodes,
-    format_ids,
     is_log_current,
     soaking_since_ms,
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.advisories import advisories
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.kraft.consequences import between
@@ -17,7 +18,6 @@ from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import format_releases
 from featurewatch.monitor.readiness.report import release_levels
 from featurewatch.monitor.upgrade.checks import span
-from featurewatch.monitor.upgrade.nodes import format_ids
 from featurewatch.monitor.upgrade.plan import Levels, Options, Step, StepKind
 from featurewatch.streams.types import (
     KRAFT_VERSION,

@@ -1,6 +1,5 @@
 """The nodes of a cluster as an upgrade sees them: one process each, with the release it runs."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from immutables import Map
@@ -111,20 +110,6 @@ def roll_order(nodes: ClusterNodes, active: int) -> tuple[NodeId, ...]:
     registrations of newer brokers (KAFKA-17492), which then need a second restart.
     """
     return (*sorted(nodes.controllers, key=lambda node: (node == active, node)), *nodes.brokers)
-
-
-def format_ids(ids: Iterable[int], most: int = 12) -> str:
-    """Ids for people, as ``1-3, 7``; the first of many, and how many more there are."""
-    ordered = sorted(set(ids))
-    runs: list[list[int]] = []
-    for node_id in ordered:
-        if runs and runs[-1][-1] == node_id - 1:
-            runs[-1][1:] = [node_id]
-        else:
-            runs.append([node_id])
-    shown = ", ".join("-".join(map(str, run)) for run in runs[:most])
-    hidden = sum(run[-1] - run[0] + 1 for run in runs[most:])
-    return f"{shown} and {hidden} more" if hidden else shown
 
 
 def soaking_since_ms(state: MonitorState, nodes: ClusterNodes) -> int:

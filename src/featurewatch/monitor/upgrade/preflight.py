@@ -7,9 +7,9 @@ changed. Nothing is changed by the checks.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.monitor.migration import in_progress
-from featurewatch.monitor.upgrade.nodes import format_ids
 from featurewatch.monitor.upgrade.plan import Precondition
 from featurewatch.streams.types import NodeId
 from featurewatch.tables.image.cluster import ClusterImage

@@ -6,11 +6,12 @@ One pass over the partitions, whose cost is what a cluster of a hundred thousand
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade.checks import log_check
-from featurewatch.monitor.upgrade.nodes import ClusterNodes, UpgradeNode, format_ids, nodes_of
+from featurewatch.monitor.upgrade.nodes import ClusterNodes, UpgradeNode, nodes_of
 from featurewatch.monitor.upgrade.plan import Precondition, accepted, verdict_of
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from featurewatch.tables.partitions.image import PartitionKey, PartitionsImage

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.kraft.releases import UnknownReleaseError, release_of, releases
 from featurewatch.controller.levels import level_name
@@ -19,7 +20,7 @@ from featurewatch.monitor.upgrade.checks import (
     prepare_checks,
     soak_check,
 )
-from featurewatch.monitor.upgrade.nodes import ClusterNodes, format_ids, nodes_of
+from featurewatch.monitor.upgrade.nodes import ClusterNodes, nodes_of
 from featurewatch.monitor.upgrade.plan import (
     Levels,
     Mode,

@@ -25,14 +25,14 @@ _SHARED: Final[dict[str, Any]] = {
     "bootstrap_server": _text(
         "--bootstrap-server",
         ADDRESSES,
-        "Brokers, to ask nodes, the quorum and settings, and to send a change to.",
+        "Brokers to query for nodes, quorum and settings, and to send changes to.",
     ),
     "log_directory": Annotated[
         Path | None,
         Option(
             "--log-directory",
             metavar="DIRECTORY",
-            help="A metadata log directory to read instead, as of a copy.",
+            help="Metadata log directory to read instead, such as a copy of one.",
         ),
     ],
     "zookeeper": _text(
@@ -80,7 +80,7 @@ AcceptOption = Annotated[
     Option(
         "--accept",
         metavar="CHECK",
-        help="Pass a check by its name, whatever it says; the output shows it. Repeatable.",
+        help="Name of a check to pass whatever its result; the output shows it. Repeatable.",
     ),
 ]
 PlanOption = Annotated[

@@ -45,7 +45,7 @@ def plan(
         ),
     ] = "",
 ) -> None:
-    """Make the plan of an upgrade: all steps, with commands and the way back from each.
+    """Plan an upgrade: all steps, with their commands and the way back from each.
 
     Nothing is changed. Exits with 0 if nothing is in the way of the first step, with 3 if something
     is, with 4 if that is unknown; the plan is made in each case.

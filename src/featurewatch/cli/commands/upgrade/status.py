@@ -7,7 +7,7 @@ from featurewatch.cli.commands.upgrade.options import PlanOption, UpgradeSource,
 @command()
 @with_source
 def status(source: UpgradeSource, plan: PlanOption) -> None:
-    """Hold a running upgrade against its plan: where it is, and what comes next.
+    """Compare a running upgrade with its plan: the current step, and the next action.
 
     Exits with 0 if the next step may be taken or the upgrade is complete, with 3 if something is in
     the way, with 4 if that is unknown.

@@ -43,7 +43,7 @@ def restart(
     ] = None,
     accept: AcceptOption = None,
     wait: Annotated[
-        bool, Option("--wait", help="Wait until the answer is yes, or cannot become that.")
+        bool, Option("--wait", help="Wait until the answer is yes, or waiting cannot help.")
     ] = False,
     timeout: Annotated[
         float,
