@@ -39,6 +39,7 @@ from featurewatch.reference.kraft.task_set import TaskSet
 from featurewatch.reference.kraft.wire.peers import Peers
 from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from featurewatch.reference.zookeeper.wire.api_keys import Versions
+from featurewatch.streams.types import KRAFT_VERSION
 
 TICK_S: Final = 0.02
 REQUEST_TIMEOUT_S: Final = 10.0
@@ -130,6 +131,9 @@ class LightBrokerHost:
         if image is not None:
             levels = {str(name): int(it) for name, it in image.cluster.features.levels.items()}
             epoch = image.position.offset - 1
+        if kraft_version := self.machine.observer.kraft_version:
+            # As ``KRaftMetadataCache``: it is the replica's, and listed from level 1 on.
+            levels[str(KRAFT_VERSION)] = kraft_version
         offered = {
             _KEYS[name]: (low, high)
             for name, (low, high) in self.machine.connections.offered.items()
