@@ -129,6 +129,36 @@ async def test_light_brokers_follow_a_level_and_shut_down(tmp_path: Path) -> Non
         assert host.machine.states == {}
 
 
+@pytest.mark.form("document")
+async def test_brokers_of_two_processes_renegotiate_over_sockets(tmp_path: Path) -> None:
+    """At a new level each closes the connections of the other, which connects and asks for the
+    versions again, without a restart (M-48); a broker that ends is not asked any more."""
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        _controller(tmp_path) as (node, voters),
+        _host(voters, 1001) as first,
+    ):
+        async with _host(voters, 1003) as second:
+            sides = ((first, 1003, 1004), (second, 1001, 1002))
+
+            def use(fetch: int) -> bool:
+                return all(
+                    host.machine.connections.usable_with(peer).get("Fetch") == (4, fetch)
+                    for host, *peers in sides
+                    for peer in peers
+                )
+
+            await until_async(lambda: use(16))
+            before = [host._links._links[peer].connection for host, peer, _ in sides]
+            update = FeatureUpdate(METADATA_VERSION, 21, upgrade_type=0)
+            answer = await node.answer(UpdateFeatures((update,)), 1)
+            assert answer.error_code == 0  # type: ignore[union-attr]
+            await until_async(lambda: use(17))
+            assert all(connection.closed for connection in before)
+            assert [host.running for host, *_ in sides] == [2, 2]
+        await until_async(lambda: first.machine.connections.usable_with(1003) == {})
+
+
 @pytest.mark.form("released")
 async def test_light_brokers_list_the_version_of_the_quorum(tmp_path: Path) -> None:
     """Kafka's brokers list kraft.version from level 1 on, as their replica of the log has it: also
