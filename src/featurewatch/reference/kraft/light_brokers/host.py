@@ -135,7 +135,7 @@ class LightBrokerHost:
         levels: dict[str, int] = {}
         epoch = -1
         if image is not None:
-            levels = {str(name): int(it) for name, it in image.cluster.features.levels.items()}
+            levels = {str(name): int(it) for name, it in image.state.levels.items()}
             epoch = image.position.offset - 1
         if kraft_version := self.machine.observer.kraft_version:
             # As ``KRaftMetadataCache``: it is the replica's, and listed from level 1 on.
