@@ -62,6 +62,15 @@ def test_each_moment_of_a_roll(
         assert f"--node {next_node} " in command
 
 
+def test_another_controller_became_active() -> None:
+    """The plan has it first, and the roll has it last of the controllers."""
+    state = after([r.commit(58, r.leader_change(2, [1, 2, 3])), r.following(59)], BEFORE)
+    assert PLAN.controllers == (2, 3, 1)
+    found = status(state)
+    assert found.next_node == 3
+    assert "--node 3 " in found.commands[0]
+
+
 def test_a_finished_upgrade_is_complete() -> None:
     """The optional step does not count."""
     levels = [r.level(name, level) for name, level in PLAN.after.items()]

@@ -9,6 +9,7 @@ from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.kraft.releases import UnknownReleaseError, release_of, releases
 from featurewatch.controller.levels import level_name
 from featurewatch.monitor.migration import state_name
+from featurewatch.monitor.readiness.active_controller import active_controller
 from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade.checks import (
@@ -118,7 +119,8 @@ def status_of(read: ReadPlan, state: MonitorState, limits: Limits, now_ms: int) 
     order = [step for step in plan.steps if not step.optional]
     current = next((step for step in order if done[step.id] is not True), None)
     steps = tuple(_status(step, done, current, plan, state, nodes, now_ms) for step in plan.steps)
-    next_node = None if current is None else _next_node(current, nodes)
+    active = active_controller(image).node_id
+    next_node = None if current is None else _next_node(current, nodes, active)
     changed = (*edited_note(read), *_changed(plan, state, nodes))
     checks = () if current is None else tuple(_checks(current, plan, state, nodes, limits, now_ms))
     commands = () if current is None else _commands(current, next_node)
@@ -195,12 +197,14 @@ def _has_levels(state: MonitorState, levels: Levels) -> bool:
     return bool(levels) and all(finalized.get(n, _OFF) >= level for n, level in levels.items())
 
 
-def _next_node(step: Step, nodes: ClusterNodes) -> NodeId | None:
+def _next_node(step: Step, nodes: ClusterNodes, active: int) -> NodeId | None:
+    """The next node of a roll, in the plan's order; another controller may be active since then."""
     if step.kind is not StepKind.ROLL or not step.release:
         return None
     left = _rolled(step, nodes) - nodes.on(step.release)
-    ordered = [*step.nodes, *sorted(left - {*step.nodes})]
-    return next((node for node in ordered if node in left), None)
+    ordered = [node for node in step.nodes if node in left]
+    ordered += sorted(left - {*step.nodes})
+    return min(ordered, key=lambda node: node == active, default=None)
 
 
 def _status(
