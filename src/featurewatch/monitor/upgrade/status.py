@@ -267,7 +267,7 @@ def _checks(
         yield from prepare_checks(state, nodes, release_of(plan.target))
         return
     yield log_check(state, now_ms)
-    yield ghosts_check(state, nodes)
+    yield ghosts_check(state, nodes, release_of(plan.target))
     if step.id == "soak":
         yield soak_check(plan, state, nodes, now_ms)
     yield alerts_check(state)
