@@ -120,7 +120,7 @@ def status_of(read: ReadPlan, state: MonitorState, limits: Limits, now_ms: int) 
     current = next((step for step in order if done[step.id] is not True), None)
     steps = tuple(_status(step, done, current, plan, state, nodes, now_ms) for step in plan.steps)
     active = active_controller(image).node_id
-    next_node = None if current is None else _next_node(current, nodes, active)
+    next_node = None if current is None else _next_node(current, plan, nodes, active)
     changed = (*edited_note(read), *_changed(plan, state, nodes))
     checks = () if current is None else tuple(_checks(current, plan, state, nodes, limits, now_ms))
     commands = () if current is None else _commands(current, next_node)
@@ -174,7 +174,8 @@ def _is_done(
             passed = verdict_of(prepare_checks(state, nodes, release_of(plan.target)))
             return bool(on) or finalized or passed is Verdict.YES
         case StepKind.ROLL:
-            return _rolled(step, nodes) <= on if _rolled(step, nodes) else bool(on)
+            rolled = _rolled(step, plan, nodes)
+            return rolled <= on if rolled else bool(on)
         case StepKind.WAIT:
             return finalized or soak_check(plan, state, nodes, now_ms).verdict is Verdict.YES
         case _:
@@ -186,9 +187,13 @@ def _is_kraft_step(step: Step) -> bool:
     return step.id in kraft
 
 
-def _rolled(step: Step, nodes: ClusterNodes) -> frozenset[NodeId]:
+def _rolled(step: Step, plan: Plan, nodes: ClusterNodes) -> frozenset[NodeId]:
     """The nodes of a roll that live; those that joined since belong to it too."""
-    joined = nodes.controllers if step.id == "roll-controllers" else nodes.brokers
+    joined = nodes.brokers
+    if step.id == "roll-controllers":
+        # A plan of a cluster without separate brokers has no step for one that joined.
+        has_brokers = plan.step("roll-brokers") is not None
+        joined = nodes.controllers if has_brokers else tuple(nodes.nodes)
     return frozenset(joined) | (frozenset(step.nodes) & nodes.nodes.keys())
 
 
@@ -197,11 +202,11 @@ def _has_levels(state: MonitorState, levels: Levels) -> bool:
     return bool(levels) and all(finalized.get(n, _OFF) >= level for n, level in levels.items())
 
 
-def _next_node(step: Step, nodes: ClusterNodes, active: int) -> NodeId | None:
+def _next_node(step: Step, plan: Plan, nodes: ClusterNodes, active: int) -> NodeId | None:
     """The next node of a roll, in the plan's order; another controller may be active since then."""
     if step.kind is not StepKind.ROLL or not step.release:
         return None
-    left = _rolled(step, nodes) - nodes.on(step.release)
+    left = _rolled(step, plan, nodes) - nodes.on(step.release)
     ordered = [node for node in step.nodes if node in left]
     ordered += sorted(left - {*step.nodes})
     return min(ordered, key=lambda node: node == active, default=None)
@@ -232,7 +237,7 @@ def _progress(step: Step, plan: Plan, state: MonitorState, nodes: ClusterNodes, 
     if state.image.authority is not Authority.LOG:
         return ""
     if step.kind is StepKind.ROLL and step.release == plan.target:
-        rolled = _rolled(step, nodes)
+        rolled = _rolled(step, plan, nodes)
         return f"{len(rolled & nodes.on(plan.target))} of {len(rolled)} nodes" if rolled else ""
     if step.id == "soak":
         return soak_check(plan, state, nodes, now_ms).text
