@@ -44,13 +44,15 @@ MOST_STEPS: Final = 400
 @dataclass
 class World:
     """A cluster of three controllers and some brokers; ``since`` is when a node began to run its
-    release, ``dead`` are those that do not run."""
+    release, ``dead`` are those that do not run. ``combined``: the controllers are brokers too."""
 
     chance: random.Random
     old: str
     plan: Plan
     state: MonitorState
     runs: dict[int, str]
+    combined: bool
+    active: int
     now_ms: int = NOW_MS
     offset: int = 100
     since: dict[int, int] = field(default_factory=dict)
@@ -60,7 +62,7 @@ class World:
     @property
     def brokers(self) -> list[int]:
         """The brokers that are registered."""
-        return [node for node in self.runs if node > 3]
+        return [node for node in self.runs if node > 3 or self.combined]
 
     def write(self, *records: RecordJson) -> None:
         """Commits records now."""
@@ -74,24 +76,24 @@ class World:
         self.state = after([r.following(self.offset, seen_ms=self.now_ms)], self.state)
 
     def restart(self, node: int, release: str) -> None:
-        """A node ends, and starts on a release; the two take a minute."""
-        if node > 3:
-            self.write(r.fence(node))
-        self.wait(1)
+        """A node ends, and starts on a release; each takes a minute, as each role does."""
+        self.kill(node)
         if self.runs[node] != release:
             self.since[node] = self.now_ms
         self.runs[node] = release
         self.dead.discard(node)
-        if node > 3:
-            self.write(r.register(node, ranges(release), fenced=False, epoch=self.offset))
-        else:
+        if node <= 3:
             self.write(r.register_controller(node, ranges(release)))
-        self.wait(1)
+            self.wait(1)
+        if node in self.brokers:
+            self.write(r.register(node, ranges(release), fenced=False, epoch=self.offset))
+            self.wait(1)
 
     def kill(self, node: int) -> None:
-        """A broker ends, and its session expires."""
+        """A node ends; a broker's session expires."""
         self.dead.add(node)
-        self.write(r.fence(node))
+        if node in self.brokers:
+            self.write(r.fence(node))
         self.wait(1)
 
     def disturb(self) -> None:
@@ -99,14 +101,15 @@ class World:
         self.incidents += 1
         node = self.chance.choice([*self.runs])
         match self.chance.randrange(6):
-            case 0 if self.brokers:
-                self.kill(self.chance.choice(self.brokers))
+            case 0:
+                self.kill(node)
             case 1 if not self.is_finalized:
                 self.restart(node, self.old)
             case 2:
                 self.restart(node, self.runs[node])
             case 3:
-                self.write(r.leader_change(self.chance.choice((1, 2, 3)), (1, 2, 3)))
+                self.active = self.chance.choice((1, 2, 3))
+                self.write(r.leader_change(self.active, (1, 2, 3)))
             case 4 if not self.is_finalized:
                 joined = max(4, *self.runs) + 1
                 self.runs[joined], self.since[joined] = self.old, self.now_ms
@@ -142,6 +145,9 @@ class Person:
             assert soak.verdict is Verdict.NO
         if found.next_node is not None:
             assert world.runs[found.next_node] != world.plan.target
+        if found.next_node == world.active:
+            left = {node for node in (1, 2, 3) if world.runs[node] != world.plan.target}
+            assert left == {world.active}
         return found
 
     def act(self) -> bool:
@@ -151,10 +157,7 @@ class Person:
             return False
         if any(check.name == "ghosts" and check.verdict is Verdict.NO for check in found.checks):
             for key in nodes_of(world.state, LIMITS, world.now_ms).ghosts:
-                world.write(r.unregister(key.node_id))
-                del world.runs[key.node_id]
-                world.dead.discard(key.node_id)
-            world.wait(1)
+                self.give_up(key.node_id)
         elif found.next_node is not None and found.verdict is Verdict.YES:
             self.roll(found.next_node)
         elif found.current is not None and found.current.id == "finalize":
@@ -163,17 +166,31 @@ class Person:
             self.repair()
         return True
 
+    def give_up(self, node: NodeId) -> None:
+        """Removes the registration of a broker; one that is a voter too is needed."""
+        world = self.world
+        if node <= 3:
+            world.restart(node, world.runs[node])
+            return
+        world.write(r.unregister(node))
+        del world.runs[node]
+        world.dead.discard(node)
+        world.wait(1)
+
     def roll(self, node: NodeId) -> None:
         """Restarts a node once nothing speaks against it."""
         world = self.world
         voters = frozenset(map(NodeId, (1, 2, 3)))
+        quorum = QuorumView(voters, voters - {NodeId(dead) for dead in world.dead})
         request = RestartRequest(
-            node, world.now_ms, quorum=QuorumView(voters, voters), accept=frozenset({"partitions"})
+            node, world.now_ms, quorum=quorum, accept=frozenset({"partitions"})
         )
         report = check_restart(world.state, request, LIMITS)
         others = world.dead - {node}
-        assert (report.verdict is Verdict.YES) == (not others), (report, others)
-        if others:
+        quorum_matters = node <= 3
+        matters = others if quorum_matters else others & {*world.brokers}
+        assert (report.verdict is Verdict.YES) == (not matters), (report, others)
+        if matters:
             self.repair()
         else:
             world.restart(node, world.plan.target)
@@ -187,7 +204,7 @@ class Person:
             return
         target = world.plan.target
         assert set(world.runs.values()) == {target}
-        assert not world.dead
+        assert not world.dead & {*world.brokers}
         assert world.now_ms - max(world.since.get(n, 0) for n in world.runs) >= SOAK_H * HOUR_MS
         levels = missing_levels(world.plan, world.state)
         supported = release_of(target).supported
@@ -207,12 +224,17 @@ class Person:
 
 def _world(chance: random.Random) -> World:
     old, target, level = chance.choice(WAYS)
-    brokers = dict.fromkeys(range(4, 4 + chance.randrange(4)), old)
+    combined = chance.random() < 0.5
     controllers = dict.fromkeys((1, 2, 3), old)
-    state = kraft(controllers, brokers, level=level, active=chance.choice((1, 2, 3)))
+    brokers = {
+        **(controllers if combined else {}),
+        **dict.fromkeys(range(4, 4 + chance.randrange(4)), old),
+    }
+    active = chance.choice((1, 2, 3))
+    state = kraft(controllers, brokers, level=level, active=active)
     plan = planned(state, target, soak_hours=SOAK_H)
     runs = {**controllers, **brokers}
-    world = World(chance, old, plan, state, runs, since=dict.fromkeys(runs, 0))
+    world = World(chance, old, plan, state, runs, combined, active, since=dict.fromkeys(runs, 0))
     world.wait(1)
     return world
 
