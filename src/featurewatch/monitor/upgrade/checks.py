@@ -5,7 +5,7 @@ from typing import Final
 
 from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
-from featurewatch.controller.kraft.releases import Release, releases
+from featurewatch.controller.kraft.releases import Release, release_of, releases
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import LEARN
 from featurewatch.monitor.readiness.divergence import divergences
@@ -14,6 +14,7 @@ from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.readiness.unregistration import (
     finalized_metadata_version,
     ghost_controller_advice,
+    ghost_controller_remedy,
     unregister_command,
 )
 from featurewatch.monitor.step import MonitorState
@@ -51,7 +52,7 @@ def prepare_checks(
         log_check(state),
         _releases(nodes, target),
         *_levels(state, target),
-        ghosts_check(state, nodes),
+        ghosts_check(state, nodes, target),
         _brokers(nodes),
         alerts_check(state),
     )
@@ -64,7 +65,7 @@ def finalize_checks(
     return (
         log_check(state, now_ms),
         on_target(nodes, plan.target),
-        ghosts_check(state, nodes),
+        ghosts_check(state, nodes, release_of(plan.target)),
         _brokers(nodes),
         soak_check(plan, state, nodes, now_ms),
         _ranges(state, now_ms),
@@ -159,8 +160,8 @@ def _levels(state: MonitorState, target: Release) -> Iterator[Precondition]:
         yield Precondition("levels", Verdict.YES, text)
 
 
-def ghosts_check(state: MonitorState, nodes: ClusterNodes) -> Precondition:
-    """Whether every registration has a living node."""
+def ghosts_check(state: MonitorState, nodes: ClusterNodes, target: Release) -> Precondition:
+    """Whether every registration has a living node; the remedy leads to the target's levels."""
     if not nodes.ghosts:
         return Precondition("ghosts", Verdict.YES, "every registration has a living node")
     first, finalized = nodes.ghosts[0], finalized_metadata_version(state.image)
@@ -169,8 +170,12 @@ def ghosts_check(state: MonitorState, nodes: ClusterNodes) -> Precondition:
     else:
         node = state.image.nodes.get(first)
         known = node.capabilities.ranges.get(METADATA_VERSION) if node else None
-        supported = known.maximum if known else None
-        remedy = ghost_controller_advice(first.node_id, finalized, supported)
+        supported, wanted = known.maximum if known else None, target.newest(METADATA_VERSION)
+        if supported is not None and supported >= wanted:
+            remedy = ghost_controller_advice(first.node_id, finalized, supported)
+        else:
+            software = f"Kafka {target.name}"
+            remedy = ghost_controller_remedy(first.node_id, software, finalized, wanted)
         if not state.image.answers.nodes:
             remedy = f"add --bootstrap-server, which asks whether it runs; else {remedy}"
     names = ", ".join(f"{key.role} {key.node_id}" for key in nodes.ghosts[:_MOST_NAMED])

@@ -115,14 +115,18 @@ def roll_order(nodes: ClusterNodes, active: int) -> tuple[NodeId, ...]:
 def soaking_since_ms(state: MonitorState, nodes: ClusterNodes) -> int:
     """Since when all nodes run the release that they run now, in ms since the Unix epoch.
 
-    It is when the cluster's state became ``ready``, where that is known, else the newest
-    registration; -1: not known.
+    -1: not known. Two times show it, and the earlier one counts: the newest registration, which a
+    restart on the same software renews, and when the cluster's state became ``ready``, which is
+    later than that where a registration without a living node was removed.
     """
     since = state.times.states.get(CLUSTER)
+    shown = []
     if since is not None and since.state is UpgradeState.READY and since.at_ms >= 0:
-        return since.at_ms
+        shown.append(since.at_ms)
     registered = [node.registered_ms for node in nodes.nodes.values()]
-    return max(registered) if registered and min(registered) >= 0 else -1
+    if registered and min(registered) >= 0:
+        shown.append(max(registered))
+    return min(shown, default=-1)
 
 
 def is_log_current(image: ClusterImage) -> bool:

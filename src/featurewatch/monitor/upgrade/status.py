@@ -10,6 +10,7 @@ from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.kraft.releases import UnknownReleaseError, release_of, releases
 from featurewatch.controller.levels import level_name
 from featurewatch.monitor.migration import state_name
+from featurewatch.monitor.readiness.active_controller import active_controller
 from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade.checks import (
@@ -119,7 +120,8 @@ def status_of(read: ReadPlan, state: MonitorState, limits: Limits, now_ms: int) 
     order = [step for step in plan.steps if not step.optional]
     current = next((step for step in order if done[step.id] is not True), None)
     steps = tuple(_status(step, done, current, plan, state, nodes, now_ms) for step in plan.steps)
-    next_node = None if current is None else _next_node(current, nodes)
+    active = active_controller(image).node_id
+    next_node = None if current is None else _next_node(current, plan, nodes, active)
     changed = (*edited_note(read), *_changed(plan, state, nodes))
     checks = () if current is None else tuple(_checks(current, plan, state, nodes, limits, now_ms))
     commands = () if current is None else _commands(current, next_node)
@@ -173,7 +175,8 @@ def _is_done(
             passed = verdict_of(prepare_checks(state, nodes, release_of(plan.target)))
             return bool(on) or finalized or passed is Verdict.YES
         case StepKind.ROLL:
-            return _rolled(step, nodes) <= on if _rolled(step, nodes) else bool(on)
+            rolled = _rolled(step, plan, nodes)
+            return rolled <= on if rolled else bool(on)
         case StepKind.WAIT:
             return finalized or soak_check(plan, state, nodes, now_ms).verdict is Verdict.YES
         case _:
@@ -185,9 +188,13 @@ def _is_kraft_step(step: Step) -> bool:
     return step.id in kraft
 
 
-def _rolled(step: Step, nodes: ClusterNodes) -> frozenset[NodeId]:
+def _rolled(step: Step, plan: Plan, nodes: ClusterNodes) -> frozenset[NodeId]:
     """The nodes of a roll that live; those that joined since belong to it too."""
-    joined = nodes.controllers if step.id == "roll-controllers" else nodes.brokers
+    joined = nodes.brokers
+    if step.id == "roll-controllers":
+        # A plan of a cluster without separate brokers has no step for one that joined.
+        has_brokers = plan.step("roll-brokers") is not None
+        joined = nodes.controllers if has_brokers else tuple(nodes.nodes)
     return frozenset(joined) | (frozenset(step.nodes) & nodes.nodes.keys())
 
 
@@ -196,12 +203,14 @@ def _has_levels(state: MonitorState, levels: Levels) -> bool:
     return bool(levels) and all(finalized.get(n, _OFF) >= level for n, level in levels.items())
 
 
-def _next_node(step: Step, nodes: ClusterNodes) -> NodeId | None:
+def _next_node(step: Step, plan: Plan, nodes: ClusterNodes, active: int) -> NodeId | None:
+    """The next node of a roll, in the plan's order; another controller may be active since then."""
     if step.kind is not StepKind.ROLL or not step.release:
         return None
-    left = _rolled(step, nodes) - nodes.on(step.release)
-    ordered = [*step.nodes, *sorted(left - {*step.nodes})]
-    return next((node for node in ordered if node in left), None)
+    left = _rolled(step, plan, nodes) - nodes.on(step.release)
+    ordered = [node for node in step.nodes if node in left]
+    ordered += sorted(left - {*step.nodes})
+    return min(ordered, key=lambda node: node == active, default=None)
 
 
 def _status(
@@ -229,7 +238,7 @@ def _progress(step: Step, plan: Plan, state: MonitorState, nodes: ClusterNodes, 
     if state.image.authority is not Authority.LOG:
         return ""
     if step.kind is StepKind.ROLL and step.release == plan.target:
-        rolled = _rolled(step, nodes)
+        rolled = _rolled(step, plan, nodes)
         return f"{len(rolled & nodes.on(plan.target))} of {len(rolled)} nodes" if rolled else ""
     if step.id == "soak":
         return soak_check(plan, state, nodes, now_ms).text
@@ -264,7 +273,7 @@ def _checks(
         yield from prepare_checks(state, nodes, release_of(plan.target))
         return
     yield log_check(state, now_ms)
-    yield ghosts_check(state, nodes)
+    yield ghosts_check(state, nodes, release_of(plan.target))
     if step.id == "soak":
         yield soak_check(plan, state, nodes, now_ms)
     yield alerts_check(state)
