@@ -111,7 +111,7 @@ function Levels({ found, names }) {
   const changed = features.filter((name) => (found.before[name] || 0) !== (found.after[name] || 0));
   if (!changed.length) return null;
   return html`<${Table} caption="Levels that change" columns=${['feature', 'now', 'afterwards']}>
-    ${changed.map((name) => html`<tr key=${name}><th scope="row" class="mono">${name}</th><td class="mono">${finalizedName(names, name, found.before[name] || 0)}</td><td class="mono">${finalizedName(names, name, found.after[name] || 0)}</td></tr>`)}
+    ${changed.map((name) => html`<tr key=${name}><th scope="row" class="mono">${name}</th><td class="mono">${finalizedName(names, name, found.before[name] || null)}</td><td class="mono">${finalizedName(names, name, found.after[name] || null)}</td></tr>`)}
   <//>`;
 }
 
