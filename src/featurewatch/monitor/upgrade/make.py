@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from featurewatch.controller.advisories import Advisory
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.kraft.releases import Release, releases
 from featurewatch.monitor.migration import in_progress, state_name
@@ -10,11 +11,17 @@ from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.readiness.upgrade_state import is_kraft
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade.checks import prepare_checks
-from featurewatch.monitor.upgrade.kraft import KraftCluster, kraft_steps, levels_after
+from featurewatch.monitor.upgrade.kraft import (
+    KraftCluster,
+    faults_on_the_way,
+    kraft_steps,
+    levels_after,
+)
 from featurewatch.monitor.upgrade.nodes import ClusterNodes, nodes_of, roll_order
 from featurewatch.monitor.upgrade.plan import (
     DEFAULT_OPTIONS,
     DEFAULT_SOAK_MS,
+    Levels,
     Mode,
     Options,
     Plan,
@@ -44,7 +51,8 @@ class PlanRequest:
     ``version`` is that of this featurewatch, ``now_ms`` the time (ms since the Unix epoch).
     ``running`` is the release of the brokers in ZooKeeper mode, which ZooKeeper does not have
     (empty: not known), ``zookeeper`` its address, and ``settings`` are what the brokers answer of
-    their own settings (None: they were not asked).
+    their own settings (None: they were not asked). ``earlier`` is the release that nodes in KRaft
+    mode ran before the target, for where none does any more (empty: not known).
     """
 
     target: Release
@@ -55,6 +63,7 @@ class PlanRequest:
     running: str = ""
     zookeeper: str = "HOST:2181"
     settings: BrokerSettings | None = None
+    earlier: str = ""
 
 
 def make_plan(state: MonitorState, request: PlanRequest, limits: Limits) -> Plan:
@@ -101,7 +110,9 @@ def _kraft_plan(
     ordered = roll_order(nodes, active_controller(image).node_id)
     count = len(nodes.controllers)
     levels = dict(sorted(image.features.levels.items()))
-    cluster = KraftCluster(ordered[:count], ordered[count:], running, levels, limits.upgrade_ms)
+    cluster = KraftCluster(
+        ordered[:count], ordered[count:], running, levels, limits.upgrade_ms, request.earlier
+    )
     steps = tuple(kraft_steps(cluster, target, request.soak_ms, request.options))
     return Plan(
         cluster=image.cluster,
@@ -118,6 +129,19 @@ def _kraft_plan(
         steps=steps,
         checks=prepare_checks(state, nodes, target),
     )
+
+
+def plan_faults(plan: Plan, levels: Levels) -> tuple[Advisory, ...]:
+    """The known faults that the first step of a plan in KRaft mode names; ``levels`` are the
+    finalized ones."""
+    target = releases()[plan.target]
+    if plan.mode is Mode.KRAFT:
+        return faults_on_the_way(plan.releases, target, levels)
+    return faults_on_the_way((BRIDGE,), target, _bridge_levels()) if plan.after else ()
+
+
+def _bridge_levels() -> Levels:
+    return {METADATA_VERSION: releases()[BRIDGE].newest(METADATA_VERSION)}
 
 
 def _zookeeper_plan(state: MonitorState, request: PlanRequest, limits: Limits) -> Plan:
@@ -137,7 +161,7 @@ def _zookeeper_plan(state: MonitorState, request: PlanRequest, limits: Limits) -
     after: dict[FeatureName, FeatureLevel] = {}
     if goes_to_kraft:
         steps += migration_steps(cluster, request.options)
-        bridge = {METADATA_VERSION: releases()[BRIDGE].newest(METADATA_VERSION)}
+        bridge = _bridge_levels()
         after = levels_after(target, bridge)
         kraft = KraftCluster((), brokers, (BRIDGE,), bridge, limits.upgrade_ms)
         options = replace(
