@@ -37,7 +37,10 @@ _SLF4J_BINDING: Final = "org.slf4j:slf4j-simple:1.7.36"
 PROGRAMS: Final = {
     "aws-msk-iam-auth": ("software.amazon.msk:aws-msk-iam-auth:2.3.6:all",),
     # The newest release whose connectors for files are on Maven Central.
-    "kafka-connect": (f"{_GROUP}:connect-runtime:4.3.1", f"{_GROUP}:connect-file:4.3.1"),
+    "kafka-connect": (
+        *(f"{_GROUP}:connect-runtime:4.3.1", f"{_GROUP}:connect-file:4.3.1"),
+        _SLF4J_BINDING,
+    ),
     "kafka-streams": (f"{_GROUP}:kafka-streams:4.4.0", _SLF4J_BINDING),
     "mock-oauth2-server": ("no.nav.security:mock-oauth2-server:6.0.2",),
 }
