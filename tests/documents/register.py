@@ -43,6 +43,17 @@ NOT_RUN: Final = (
     ),
     Entry(ANY, r"make ", LONG, checks.made),
     Entry(ANY, r"pipx install", INSTALLS, checks.extras),
+    Entry(r"docs/how-to/read-the-lake\.md", r"pip install", INSTALLS, checks.syntax),
+    Entry(
+        r"docs/how-to/read-the-lake\.md",
+        r"python examples/lake/query\.py",
+        "it is run on another lake",
+        tested_by(
+            "tests/pipeline/lake/test_open_readers.py::"
+            "test_the_command_of_the_page_prints_an_answer",
+            checks.syntax,
+        ),
+    ),
     Entry(
         r"docs/how-to/(?:follow-a-cluster|spark-cluster)\.md",
         r"python\S* -m pip wheel",
@@ -241,6 +252,14 @@ SHOWN: Final = (
         r"it is 1|5 30|metadata\.version upgraded",
         "it is printed by Python",
         tested_by("tests/client/test_doc.py::test_an_example_prints_what_the_page_shows"),
+    ),
+    Entry(
+        r"docs/how-to/read-the-lake\.md",
+        r"shape: |role ",
+        "it is printed by Python",
+        tested_by(
+            "tests/pipeline/lake/test_open_readers.py::test_an_example_prints_what_the_page_shows"
+        ),
     ),
     Entry(
         r"docs/how-to/audit\.md",

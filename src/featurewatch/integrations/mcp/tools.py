@@ -121,6 +121,13 @@ TOOLS: Final = (
         "What a cluster's controller did with topics and partitions, newest first.",
     ),
     Tool(
+        "quorum",
+        "showQuorum",
+        "The metadata quorum of a cluster: voters and observers with their states, how many voters "
+        "a majority needs, how many fetch, and how many of these may fail before it is lost. Both "
+        "counts are null while the state of a voter is unknown; `detail` says why.",
+    ),
+    Tool(
         "node_views",
         "listViews",
         "What each node of a cluster reports of the levels, nodes that differ first.",

@@ -54,6 +54,18 @@ def ddl_of(columns: Mapping[str, str]) -> str:
     return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
 
 
+READER_VERSION: Final = 1
+"""The version of Delta's protocol that reads each table: the lowest one, which every reader has."""
+PROPERTIES: Final[Mapping[str, str]] = {
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+}
+"""The properties with which each table is created.
+
+Features that raise `READER_VERSION` are off, whatever the defaults of a Spark cluster are: DuckDB,
+Polars, pandas and others lack some of them (docs/how-to/read-the-lake.md).
+"""
+
 _POSITION: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
 
 MESSAGES: Final = Table(
