@@ -38,8 +38,13 @@ _ON_ITS_OWN_S: Final = 90.0
 
 def _publish(stack: Stack, cluster: ClusterId, *events: Any) -> None:
     """Events of this cluster, as its source would publish them."""
-    config = {"bootstrap.servers": stack.bus.bootstrap_servers, "message.max.bytes": 16 << 20}
-    producer = Producer(config)
+    producer = Producer(
+        {
+            "bootstrap.servers": stack.bus.bootstrap_servers,
+            "message.max.bytes": 16 << 20,
+            "partitioner": "murmur2",  # else it is a dead letter of another partition
+        }
+    )
     for event in events:
         own: Event = replace(event, cluster=cluster, seen_ms=time.time_ns() // 1_000_000)
         message = encode(METADATA_LOG, own)
