@@ -1,8 +1,8 @@
 """Schemas of Kafka Connect in ``examples/connect``, from the JSON Schemas of the topics.
 
 Connect's JsonConverter takes the schema of plain JSON from its setting ``schema.content``, from
-Kafka 4.2 on (KIP-1054). Connect has no type for an object of any fields: such fields are left out, and the
-converter ignores them in messages.
+Kafka 4.2 on (KIP-1054). Connect has no type for an object of any fields: such fields are left out,
+and the converter ignores them in messages.
 """
 
 import re
