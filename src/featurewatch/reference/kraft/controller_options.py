@@ -121,7 +121,7 @@ def controller_settings(
     return replace(settings, **changes)
 
 
-def quorum_times(options: argparse.Namespace) -> dict[str, int]:
+def quorum_times(options: argparse.Namespace) -> dict[str, Any]:
     """The times of the voter in ms, by the setting: an option counts before a property.
 
     Raises as `controller_settings`.
