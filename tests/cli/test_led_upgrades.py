@@ -111,7 +111,7 @@ def test_to_4_4_with_a_way_back_and_a_ghost(stack_cache: Cache, tmp_path: Path) 
         assert ghosts["text"] == "registered without a living node: broker 4"
         assert led.refusals().keys() >= {"ghosts", "levels"}
         (command,) = re.findall(r"featurewatch cluster .*", ghosts["remedy"])
-        led.run(command.replace("HOST:PORT", cluster.bootstrap_servers))
+        led.run(command)
         led.until(lambda one: one["current"] == "finalize" and one["verdict"] == "yes")
         _finalize_at_once(led)
         assert led.status()["complete"]
