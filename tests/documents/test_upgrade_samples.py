@@ -56,7 +56,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_a_node_that_must_not_be_restarted(run: Run) -> None:
-    """Broker 5, while broker 4 is away."""
+    """Broker 5, while broker 4 is unavailable."""
     away = after(
         [timed(r.commit(90, r.fence(4)), 99.9), r.following(96, seen_ms=NOW_MS)], rolled(2, 3, 1)
     )
