@@ -59,13 +59,15 @@ class LedUpgrade:
             *(("--config", str(file)) if self.settings else ()),
         )
 
-    def run(self, line: str, *more: str) -> subprocess.CompletedProcess[str]:
-        """Runs a printed command line with further options."""
+    def run(
+        self, line: str, *more: str, codes: tuple[int, ...] = (0, 3, 4)
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a printed command line with further options; it ends with one of these codes."""
         program, *arguments = shlex.split(line)
         assert program == "featurewatch", line
         done = featurewatch(self.directory, *arguments, *more, timeout_s=DEADLINE_S, COLUMNS="500")
         self.printed.append((shlex.join([program, *arguments, *more]), done.stdout))
-        assert done.returncode in (0, 3, 4), f"{line}\n{done.stdout}{done.stderr}"
+        assert done.returncode in codes, f"{line}\n{done.stdout}{done.stderr}"
         return done
 
     def upgrade(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -84,8 +86,7 @@ class LedUpgrade:
     def status(self) -> dict[str, Any]:
         """Where the upgrade is."""
         told = self.upgrade("status", "--plan", "plan.yaml", "--json")
-        found: dict[str, Any] = json.loads(told.stdout)
-        return found
+        return _document(told, {"current": "prepare", "next_node": None, "complete": False})
 
     def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The first status for which it holds."""
@@ -101,7 +102,7 @@ class LedUpgrade:
     def check_restart(self, node: int, *more: str) -> dict[str, Any]:
         """Whether a node may be restarted, now."""
         asked = self.upgrade("check", "restart", "--node", str(node), "--json", *more)
-        found: dict[str, Any] = json.loads(asked.stdout)
+        found = _document(asked, {})
         assert asked.returncode == {"yes": 0, "no": 3, "unknown": 4}[found["verdict"]]
         return found
 
@@ -115,8 +116,7 @@ class LedUpgrade:
     def finalize(self, status: dict[str, Any]) -> dict[str, Any]:
         """Runs the command that a status prints for the last step, and confirms it."""
         done = self.run(status["commands"][0], "--yes", "--json")
-        report: dict[str, Any] = json.loads(done.stdout)
-        return report
+        return _document(done, {"outcome": "not-sent"})
 
     def restart(self, node: int, release: str, line: str = "") -> None:
         """Restarts a node on a release once the check, or the printed ``line``, allows that."""
@@ -158,6 +158,15 @@ class LedUpgrade:
         )
         assert report["outcome"] == "finalized", report
         assert self.status()["complete"]
+
+
+def _document(done: subprocess.CompletedProcess[str], otherwise: dict[str, Any]) -> dict[str, Any]:
+    """What a command printed with ``--json``; ``otherwise`` if the cluster was not read at all."""
+    if not done.stdout:
+        assert done.returncode == 4, done.stderr
+        return {"verdict": "unknown", "checks": [], **otherwise}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 @contextmanager

@@ -10,7 +10,9 @@ import shutil
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,8 +82,13 @@ def _replace_disk(led: LedUpgrade, lost: int, other: int) -> None:
     addition = (*("--command-config", properties), "add-controller")
     for change in (removal, addition):
         line = shlex.join(["featurewatch", "quorum", *server, *change])
-        assert eventually(lambda line=line: led.run(line, "--dry-run").returncode == 0, DEADLINE_S)  # type: ignore[misc]
+        assert eventually(partial(_is_allowed, led, line), DEADLINE_S), line
         assert led.run(line).returncode == 0
+
+
+def _is_allowed(led: LedUpgrade, line: str) -> bool:
+    """Whether a dry run says yes; 1 while no leader responds."""
+    return led.run(line, "--dry-run", codes=(0, 1, 3, 4)).returncode == 0
 
 
 def test_to_4_4_with_a_way_back_and_a_ghost(stack_cache: Cache, tmp_path: Path) -> None:
@@ -111,21 +118,21 @@ def test_to_4_4_with_a_way_back_and_a_ghost(stack_cache: Cache, tmp_path: Path) 
         assert ghosts["text"] == "registered without a living node: broker 4"
         assert led.refusals().keys() >= {"ghosts", "levels"}
         (command,) = re.findall(r"featurewatch cluster .*", ghosts["remedy"])
-        led.run(command.replace("HOST:PORT", cluster.bootstrap_servers))
+        led.run(command)
         led.until(lambda one: one["current"] == "finalize" and one["verdict"] == "yes")
         _finalize_at_once(led)
         assert led.status()["complete"]
         assert_nothing_lost(traffic)
 
 
-def _check(status: dict, name: str) -> dict:  # type: ignore[type-arg]
+def _check(status: dict[str, Any], name: str) -> dict[str, Any]:
     return next((one for one in status["checks"] if one["name"] == name), {"verdict": ""})
 
 
 def _finalize_at_once(led: LedUpgrade) -> None:
     """Two people: what each is told is true, and at least one of them finalizes."""
     status = led.status()
-    reports: list[dict] = []  # type: ignore[type-arg]
+    reports: list[dict[str, Any]] = []
 
     def finalize() -> None:
         reports.append(led.finalize(status))
@@ -155,7 +162,7 @@ def test_back_from_4_2_after_its_levels_are_finalized(stack_cache: Cache, tmp_pa
         led.roll()
         status = led.until(lambda one: one["current"] == "finalize" and one["verdict"] == "yes")
         leader = cluster.leader()
-        reports: list[dict] = []  # type: ignore[type-arg]
+        reports: list[dict[str, Any]] = []
         person = threading.Thread(target=lambda: reports.append(led.finalize(status)))
         person.start()
         time.sleep(1)

@@ -236,6 +236,28 @@ SHOWN: Final = (
         tested_by("tests/documents/test_samples.py::test_what_is_off"),
     ),
     Entry(
+        r"docs/how-to/upgrade\.md",
+        "Node 5 must not",
+        SAMPLE,
+        tested_by(
+            "tests/documents/test_upgrade_samples.py::test_a_node_that_must_not_be_restarted"
+        ),
+    ),
+    Entry(
+        r"docs/how-to/upgrade\.md",
+        "Upgrade of cluster",
+        SAMPLE,
+        tested_by("tests/documents/test_upgrade_samples.py::test_the_status_of_a_soak"),
+    ),
+    Entry(
+        r"docs/how-to/upgrade\.md",
+        "  ✓ plan:",
+        SAMPLE,
+        tested_by(
+            "tests/documents/test_upgrade_samples.py::test_a_ghost_is_in_the_way_of_the_last_step"
+        ),
+    ),
+    Entry(
         r"docs/how-to/admin\.md",
         "Kafka orders",
         SAMPLE,

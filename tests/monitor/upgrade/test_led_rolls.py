@@ -5,7 +5,7 @@ when: nothing may be claimed that is not so, and whoever obeys comes to the end.
 """
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import pytest
@@ -18,6 +18,7 @@ from featurewatch.monitor.upgrade import (
     Plan,
     QuorumView,
     ReadPlan,
+    RestartReport,
     RestartRequest,
     UpgradeStatus,
     check_restart,
@@ -37,7 +38,8 @@ from tests.simulation import records as r
 
 MINUTE_MS: Final = 60_000
 SOAK_H: Final = 5
-WAYS: Final = (("3.9", "4.3", 21), ("3.9", "4.4", 21), ("4.1", "4.2", 27), ("4.3", "4.4", 30))
+WAYS: Final = (("3.9", "4.3", 21), ("3.9", "4.4", 21), ("4.3", "4.4", 30), ("4.1", "4.2", 27))
+"""Releases and the first metadata.version; the last way has no point of no return."""
 MOST_STEPS: Final = 400
 
 
@@ -177,18 +179,21 @@ class Person:
         world.dead.discard(node)
         world.wait(1)
 
-    def roll(self, node: NodeId) -> None:
-        """Restarts a node once nothing speaks against it."""
+    def check(self, node: NodeId) -> RestartReport:
+        """Whether a node may be restarted."""
         world = self.world
         voters = frozenset(map(NodeId, (1, 2, 3)))
         quorum = QuorumView(voters, voters - {NodeId(dead) for dead in world.dead})
         request = RestartRequest(
             node, world.now_ms, quorum=quorum, accept=frozenset({"partitions"})
         )
-        report = check_restart(world.state, request, LIMITS)
+        return check_restart(world.state, request, LIMITS)
+
+    def roll(self, node: NodeId) -> None:
+        """Restarts a node once nothing speaks against it."""
+        world, report = self.world, self.check(node)
         others = world.dead - {node}
-        quorum_matters = node <= 3
-        matters = others if quorum_matters else others & {*world.brokers}
+        matters = others if node <= 3 else others & {*world.brokers}
         assert (report.verdict is Verdict.YES) == (not matters), (report, others)
         if matters:
             self.repair()
@@ -222,8 +227,8 @@ class Person:
             world.wait(30)
 
 
-def _world(chance: random.Random) -> World:
-    old, target, level = chance.choice(WAYS)
+def _world(chance: random.Random, way: tuple[str, str, int] | None = None) -> World:
+    old, target, level = way or chance.choice(WAYS)
     combined = chance.random() < 0.5
     controllers = dict.fromkeys((1, 2, 3), old)
     brokers = {
@@ -239,19 +244,52 @@ def _world(chance: random.Random) -> World:
     return world
 
 
-@pytest.mark.parametrize("seed", case_seeds(300))
-def test_whoever_obeys_comes_to_the_end(seed: int) -> None:
-    """In the middle of restarts, deaths, ghosts, elections, and people who turn back."""
-    chance = random.Random(seed)
-    world = _world(chance)
-    person = Person(world)
-    most = chance.randrange(12)
+def _lead(person: Person, most: int) -> UpgradeStatus:
+    """Obeys to the end, while at most this many things go wrong; returns the last status."""
+    world = person.world
     for _ in range(MOST_STEPS):
-        if world.incidents < most and chance.random() < 0.4:
+        if world.incidents < most and world.chance.random() < 0.4:
             world.disturb()
         elif not person.act():
             break
-    found = person.status()
+    return person.status()
+
+
+@pytest.mark.parametrize("seed", case_seeds(300))
+def test_whoever_obeys_comes_to_the_end(seed: int) -> None:
+    """In the middle of restarts, deaths, ghosts, elections, and people who turn back."""
+    world = _world(random.Random(seed))
+    found = _lead(Person(world), world.chance.randrange(12))
     assert found.is_complete, (seed, [step for step in found.steps if step.state == "current"])
     assert world.is_finalized
-    assert replace(found, changed=()).verdict is Verdict.YES
+    assert found.verdict is Verdict.YES
+
+
+@pytest.mark.parametrize("seed", case_seeds(50))
+def test_the_way_back_and_forth_again(seed: int) -> None:
+    """Levels are lowered to those of the plan's beginning, and the nodes restarted, brokers first:
+    each moment is a step of the same plan, and it can be taken again."""
+    world = _world(random.Random(seed), WAYS[-1])
+    person, plan = Person(world), world.plan
+    assert _lead(person, 3).is_complete
+    step = plan.step("finalize")
+    assert step is not None
+    assert not step.point_of_no_return
+    lowered = {name: plan.before.get(name, 0) for name in plan.after}
+    world.write(*(r.level(name, level) for name, level in lowered.items()))
+    world.wait(1)
+    while world.dead:
+        person.repair()
+    found = person.status()
+    assert found.current is not None
+    assert found.current.id in ("soak", "finalize")
+    for node in sorted(world.runs, reverse=True):
+        report = person.check(NodeId(node))
+        assert report.verdict is Verdict.YES, report
+        world.restart(node, world.old)
+        found = person.status()
+        assert not found.is_complete
+        assert all(text.startswith("nodes ") for text in found.changed), found.changed
+    assert found.current is not None
+    assert found.current.id == "roll-controllers"
+    assert _lead(person, world.incidents + 3).is_complete

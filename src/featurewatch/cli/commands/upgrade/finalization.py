@@ -171,7 +171,7 @@ def _check(
     if not missing and log.verdict is Verdict.YES:
         report.levels = dict.fromkeys(report.read.plan.after, "finalized")
         report.end("finalized", ExitCode.GOOD, f"nothing to do: epoch {report.epoch} has them")
-    report.checks = accepted(checks, accept)
+    report.checks = accepted(report.source.with_addresses(checks), accept)
     verdict = verdict_of(report.checks)
     if verdict is not Verdict.YES:
         report.end("not-sent", CODES[verdict])

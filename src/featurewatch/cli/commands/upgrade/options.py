@@ -1,15 +1,21 @@
 """The options of every command of ``upgrade``: where the cluster's state is read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from featurewatch.cli.command_line import Option
 from featurewatch.cli.config import options
 from featurewatch.cli.config.cluster_options import Json, shared_options
 from featurewatch.cli.config.learned_releases import choose_releases_of
 from featurewatch.cli.config.options import ADDRESSES
+
+if TYPE_CHECKING:
+    from featurewatch.monitor.upgrade import Precondition
+
+ANY_SERVER: Final = "--bootstrap-server HOST:PORT"
+"""Stands for the cluster in commands to copy, where nothing is known of its addresses."""
 
 
 def _text(name: str, metavar: str, help_text: str) -> Any:
@@ -147,10 +153,17 @@ class UpgradeSource:
         elif self.controllers:
             where = f"--bootstrap-controller {self.controllers}"
         else:
-            where = "--bootstrap-server HOST:PORT"
+            where = ANY_SERVER
         login = self.command_config if self.servers else self.controllers_config
         login = login or self.command_config
         return f"{where} --command-config {login}" if login else where
+
+    def with_addresses(self, checks: "Iterable[Precondition]") -> "tuple[Precondition, ...]":
+        """The checks; commands in their remedies name this cluster."""
+        named = self.change_options()
+        return tuple(
+            check._replace(remedy=check.remedy.replace(ANY_SERVER, named)) for check in checks
+        )
 
 
 def _run(given: dict[str, Any], command: Callable[[UpgradeSource], Any]) -> None:

@@ -52,6 +52,7 @@ def plan(
     """
     # Here, so that help needs no settings and no engines.
     import time
+    from dataclasses import replace
     from importlib.metadata import version
 
     from featurewatch.cli.commands.upgrade.reading import ask_brokers, read_state
@@ -94,6 +95,7 @@ def plan(
         made = make_plan(state, request, limits)
     except PlanError as error:
         raise UsageError(str(error)) from None
+    made = replace(made, checks=source.with_addresses(made.checks))
     if out is not None:
         try:
             out.write_text(plan_text(made), encoding="utf-8")

@@ -14,6 +14,7 @@ def status(source: UpgradeSource, plan: PlanOption) -> None:
     """
     # Here, so that help needs no settings and no engines.
     import time
+    from dataclasses import replace
 
     from featurewatch.cli.commands.upgrade.reading import read_plan, read_state
     from featurewatch.cli.commands.upgrade.rendering import CODES, status_document, status_lines
@@ -27,6 +28,7 @@ def status(source: UpgradeSource, plan: PlanOption) -> None:
         found = status_of(read, state, limits, int(time.time() * 1000))
     except PlanError as error:
         raise UsageError(str(error)) from None
+    found = replace(found, checks=source.with_addresses(found.checks))
     if source.as_json:
         rendering.print_json(status_document(found))
     else:
