@@ -32,16 +32,14 @@ class Table:
     key: tuple[str, ...]
     partitioned: tuple[str, ...] = ()
     pruned: bool = field(default=False)
+    path: str = field(init=False, compare=False, default="")
+    """The path below the lake's root; read for each row of a batch."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", f"{self.layer}/{self.name}")
         unknown = {*self.key, *self.partitioned} - self.columns.keys()
         if unknown:
             raise TypeError(f"{self.name} has no columns {', '.join(sorted(unknown))}")
-
-    @property
-    def path(self) -> str:
-        """The path below the lake's root."""
-        return f"{self.layer}/{self.name}"
 
     @property
     def ddl(self) -> str:
