@@ -99,6 +99,15 @@ NOT_RUN: Final = (
             "tests/deploy/test_chart.py::test_kubernetes_accepts_the_manifests", checks.syntax
         ),
     ),
+    Entry(
+        r"docs/how-to/admin\.md",
+        r"featurewatch cluster compare-strimzi --namespace",
+        NO_CLUSTER,
+        tested_by(
+            "tests/integrations/test_kubernetes.py::test_the_command_reads_the_api_server",
+            checks.parsed,
+        ),
+    ),
     Entry(ANY, r"kubectl create secret", NO_CLUSTER, checks.kubectl),
     Entry(
         r"docs/how-to/spark-cluster\.md",

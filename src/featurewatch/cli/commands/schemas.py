@@ -26,11 +26,14 @@ def schemas(
     ca: Annotated[
         Path | None,
         Option(
-            "--ca", metavar="FILE", help="PEM file with the authorities that sign the registry's certificate."
+            "--ca",
+            metavar="FILE",
+            help="PEM file with the authorities that sign the registry's certificate.",
         ),
     ] = None,
     prefix: Annotated[
-        str, Option(metavar="NAME", help="Prefix of the topics' names (default: that of the settings).")
+        str,
+        Option(metavar="NAME", help="Prefix of the topics' names (default: that of the settings)."),
     ] = "",
     config: ConfigFile = None,
 ) -> None:

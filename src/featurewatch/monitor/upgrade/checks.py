@@ -53,7 +53,7 @@ def prepare_checks(
         _releases(nodes, target),
         *_levels(state, target),
         ghosts_check(state, nodes, target),
-        _brokers(nodes),
+        brokers_check(nodes),
         alerts_check(state),
     )
 
@@ -66,7 +66,7 @@ def finalize_checks(
         log_check(state, now_ms),
         on_target(nodes, plan.target),
         ghosts_check(state, nodes, release_of(plan.target)),
-        _brokers(nodes),
+        brokers_check(nodes),
         soak_check(plan, state, nodes, now_ms),
         _ranges(state, now_ms),
         alerts_check(state),
@@ -182,7 +182,8 @@ def ghosts_check(state: MonitorState, nodes: ClusterNodes, target: Release) -> P
     return Precondition("ghosts", Verdict.NO, f"registered without a living node: {names}", remedy)
 
 
-def _brokers(nodes: ClusterNodes) -> Precondition:
+def brokers_check(nodes: ClusterNodes) -> Precondition:
+    """Whether every broker serves."""
     fenced = [node.node_id for node in nodes.nodes.values() if node.fenced]
     if fenced:
         text = f"fenced: broker {format_ids(fenced)}"
@@ -190,14 +191,17 @@ def _brokers(nodes: ClusterNodes) -> Precondition:
     return Precondition("brokers", Verdict.YES, "no broker is fenced")
 
 
-def alerts_check(state: MonitorState) -> Precondition:
-    """Whether an alert fires that says something against the next step."""
+def alerts_check(state: MonitorState, expected: frozenset[str] = frozenset()) -> Precondition:
+    """Whether an alert fires that says something against the next step.
+
+    Alerts of the rules ``expected`` do not.
+    """
     firing = sorted(
         (
             alert
             for alerts in state.firing.values()
             for alert in alerts
-            if alert.rule not in _HARMLESS
+            if alert.rule not in _HARMLESS | expected
         ),
         key=lambda alert: (alert.severity is not Severity.CRITICAL, alert.id),
     )

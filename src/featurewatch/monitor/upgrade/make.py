@@ -21,6 +21,7 @@ from featurewatch.monitor.upgrade.nodes import ClusterNodes, nodes_of, roll_orde
 from featurewatch.monitor.upgrade.plan import (
     DEFAULT_OPTIONS,
     DEFAULT_SOAK_MS,
+    DEFAULT_VALIDATION_MS,
     Levels,
     Mode,
     Options,
@@ -52,7 +53,8 @@ class PlanRequest:
     ``running`` is the release of the brokers in ZooKeeper mode, which ZooKeeper does not have
     (empty: not known), ``zookeeper`` its address, and ``settings`` are what the brokers answer of
     their own settings (None: they were not asked). ``earlier`` is the release that nodes in KRaft
-    mode ran before the target, for where none does any more (empty: not known).
+    mode ran before the target, for where none does any more (empty: not known). ``validation_ms``
+    is how long the cluster runs in KRaft mode before its migration ends.
     """
 
     target: Release
@@ -64,6 +66,7 @@ class PlanRequest:
     zookeeper: str = "HOST:2181"
     settings: BrokerSettings | None = None
     earlier: str = ""
+    validation_ms: int = DEFAULT_VALIDATION_MS
 
 
 def make_plan(state: MonitorState, request: PlanRequest, limits: Limits) -> Plan:
@@ -156,11 +159,13 @@ def _zookeeper_plan(state: MonitorState, request: PlanRequest, limits: Limits) -
     if running and running in order and order.index(running) > order.index(release):
         raise PlanError(f"the brokers run Kafka {running}: there is no upgrade to {release}")
     has_protocol = release == BRIDGE and PROTOCOL in passed
-    cluster = ZookeeperCluster(image.cluster, brokers, running, request.zookeeper, has_protocol)
+    cluster = ZookeeperCluster(
+        image.cluster, brokers, running, request.zookeeper, has_protocol, request.options.read
+    )
     steps = [*bridge_steps(cluster, release, request.soak_ms)]
     after: dict[FeatureName, FeatureLevel] = {}
     if goes_to_kraft:
-        steps += migration_steps(cluster, request.options)
+        steps += migration_steps(cluster, request.options, request.validation_ms)
         bridge = _bridge_levels()
         after = levels_after(target, bridge)
         kraft = KraftCluster((), brokers, (BRIDGE,), bridge, limits.upgrade_ms)

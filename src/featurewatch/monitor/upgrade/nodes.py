@@ -30,6 +30,8 @@ class UpgradeNode(NamedTuple):
     registered_ms: int
     fenced: bool
     is_newer: bool = False
+    is_migrating: bool = False
+    """A broker in ZooKeeper mode that is registered for the migration to KRaft."""
 
     @property
     def is_controller(self) -> bool:
@@ -90,6 +92,7 @@ def _node(node_id: NodeId, seen: list[tuple[Role, Node | None]]) -> UpgradeNode:
         _registered_ms(known),
         any(node.fenced for node in known),
         any(is_newer_than_known(node.capabilities) for node in known),
+        any(node.migrating and node.key.role is Role.BROKER for node in known),
     )
 
 

@@ -92,6 +92,14 @@ AcceptOption = Annotated[
 PlanOption = Annotated[
     Path, Option("--plan", metavar="FILE", help="The plan, as `upgrade plan --out` wrote it.")
 ]
+RunningOption = Annotated[
+    str,
+    Option(
+        "--running",
+        metavar="RELEASE",
+        help="In ZooKeeper mode: the release of all brokers, which ZooKeeper does not have.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +189,18 @@ def _run(given: dict[str, Any], command: Callable[[UpgradeSource], Any]) -> None
         as_json=bool(given["as_json"]),
     )
     command(source)
+
+
+def release_name(running: str) -> str:
+    """The release that ``--running`` names; raises `UsageError`."""
+    # Here, so that help needs no releases.
+    from featurewatch.cli.errors import UsageError
+    from featurewatch.controller.kraft.releases import UnknownReleaseError, release_of
+
+    try:
+        return release_of(running).name if running else ""
+    except UnknownReleaseError as error:
+        raise UsageError(f"--running: {error}") from None
 
 
 with_source = shared_options(_SHARED, _run)
