@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from featurewatch.controller.compatibility import Verdict
+from featurewatch.controller.kraft.releases import releases
 from featurewatch.monitor.migration import in_progress, state_name
 from featurewatch.monitor.readiness.active_controller import active_controller
 from featurewatch.monitor.step import MonitorState
@@ -170,7 +171,7 @@ def step_checks(
         yield from _in_zookeeper(step, plan, image, asked)
         return
     yield log_check(state, now_ms)
-    yield ghosts_check(state, nodes)
+    yield ghosts_check(state, nodes, releases()[BRIDGE])
     yield brokers_check(nodes)
     if step.id == "migrate" and not nodes_left(step, plan, state):
         yield Precondition(
