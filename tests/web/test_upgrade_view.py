@@ -25,10 +25,16 @@ from tests.web.test_views import rolled
 PATH = f"/clusters/{ROLLED}/upgrade"
 
 
-def led(state: MonitorState, target: str = "", past: Collection[str] = ()) -> dict[str, Any]:
+def led(
+    state: MonitorState,
+    target: str = "",
+    past: Collection[str] = (),
+    doubt: str | None = None,
+) -> dict[str, Any]:
     """The document of a state."""
     release = release_of(target) if target else None
-    return upgrade_document(state, UpgradeRequest(release, past, "0.1.0", LATER_MS), LIMITS)
+    request = UpgradeRequest(release, past, doubt, "0.1.0", LATER_MS)
+    return upgrade_document(state, request, LIMITS)
 
 
 def verdicts(found: dict[str, Any]) -> dict[str, str]:
@@ -115,6 +121,13 @@ def test_levels_are_offered_when_nothing_is_in_the_way() -> None:
     done = led(kraft(dict.fromkeys((1, 2, 3), "3.9"), {4: "3.9"}), "3.9")
     assert done["complete"]
     assert done["no_return"] is None
+
+
+def test_an_old_state_is_unknown() -> None:
+    """Also of an upgrade that was complete: what is shown is the last that was known."""
+    found = led(BEFORE, "3.9", doubt="no worker has published its state for more than a minute")
+    assert (found["complete"], found["verdict"]) == (False, "unknown")
+    assert [check["name"] for check in found["checks"]] == ["state"]
 
 
 @pytest.mark.parametrize(

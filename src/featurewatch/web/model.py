@@ -182,6 +182,11 @@ class FleetModel:
         """The alerts of a cluster that fire."""
         return tuple(self._firing.get(cluster, {}).values())
 
+    def doubt(self, cluster: str) -> str | None:
+        """Why the state of a cluster that has one is unknown; None: it is known."""
+        reason: str | None = self._summaries[cluster]["unknown_reason"]
+        return reason
+
     def past_software(self, cluster: str) -> frozenset[str]:
         """The names of what nodes of a cluster were seen to run before, and at its newest
         revision."""

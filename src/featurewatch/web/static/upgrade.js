@@ -53,13 +53,18 @@ function Next({ found }) {
   </div>`;
 }
 
-function Checks({ found }) {
+// Those that hold are folded: what is in the way comes first.
+function Checks({ store, found }) {
   if (found.complete) return null;
-  const sorted = [...found.checks].sort((a, b) => ORDER.indexOf(a.verdict) - ORDER.indexOf(b.verdict));
-  return html`<${Table} caption="What must hold before the next step" columns=${['check', 'holds', 'why', 'what to do, or what would show it']}>
-    ${sorted.map((check) => html`<tr key=${check.name}><th scope="row" class="mono">${check.name}</th><td><${Word} word=${check.verdict} /></td>
-      <td class="wrap">${check.text}</td><td class="wrap">${check.verdict === 'yes' ? '–' : check.remedy || (check.waits ? 'wait' : '–')}</td></tr>`)}
-  <//>`;
+  const open = found.checks.filter(({ verdict }) => verdict !== 'yes').sort((a, b) => ORDER.indexOf(a.verdict) - ORDER.indexOf(b.verdict));
+  const held = found.checks.filter(({ verdict }) => verdict === 'yes');
+  const isShown = store.opened.has('checks');
+  return html`${open.length > 0 && html`<${Table} caption="What must hold before the next step, and does not or may not" columns=${['check', 'holds', 'why', 'what to do, or what would show it']}>
+      ${open.map((check, place) => html`<tr key=${`${check.name} ${place}`}><th scope="row" class="mono">${check.name}</th><td><${Word} word=${check.verdict} /></td>
+        <td class="wrap">${check.text}</td><td class="wrap">${check.remedy || (check.waits ? 'wait' : '–')}</td></tr>`)}
+    <//>`}
+    ${held.length > 0 && html`<details open=${isShown} onToggle=${(event) => store.toggle('checks', event.currentTarget.open)}><summary>${counted(held.length, 'check')} ${held.length === 1 ? 'holds' : 'hold'}: ${held.map(({ name }) => name).join(', ')}</summary>
+      ${isShown && html`<ul>${held.map((check) => html`<li><${Word} word="yes" text=${check.name} />: ${check.text}</li>`)}</ul>`}</details>`}`;
 }
 
 function NoReturn({ found }) {
@@ -67,7 +72,7 @@ function NoReturn({ found }) {
   const step = found.steps.find(({ id }) => id === found.no_return);
   if (!step) return html`<p>No step ahead is known to be a point of no return.</p>`;
   const isNow = step.id === found.current;
-  return html`<p><${Word} word=${isNow ? 'critical' : 'warning'} text=${`Point of no return${isNow ? ': this step' : ` ahead: step ${placeOf(found, step.id)}`}`} />, ${step.title}. ${step.way_back}.</p>`;
+  return html`<p><${Word} word=${isNow ? 'critical' : 'warning'} text=${`Point of no return${isNow ? ': this step' : ` ahead: step ${placeOf(found, step.id)}`}`} />${isNow ? '' : `, ${step.title}. ${step.way_back}.`}</p>`;
 }
 
 function Part({ name, items, children }) {
@@ -79,28 +84,27 @@ function Details({ store, step }) {
   const name = `step ${step.id}`;
   const isOpen = store.opened.has(name);
   const shown = step.kind === 'roll' ? step.commands.slice(0, MOST_COMMANDS) : step.commands;
-  const hidden = step.kind === 'roll' ? step.node_count - shown.length : 0;
+  const hidden = step.kind === 'roll' && step.commands.length > 1 ? step.node_count - shown.length : 0;
   return html`<details open=${isOpen} onToggle=${(event) => store.toggle(name, event.currentTarget.open)}><summary>needs, changes, commands<span class="sr"> of: ${step.title}</span></summary>
     ${isOpen && html`<dl class="parts">
       <${Part} name="if" items=${step.preconditions} />
       <${Part} name="changes" items=${step.changes} />
       ${step.soak_ms > 0 && html`<dt>takes</dt><dd>at least ${age(step.soak_ms)}</dd>`}
       ${step.node_count > 0 && html`<dt>nodes</dt><dd><${Ids} ids=${step.nodes} />${step.node_count > step.nodes.length && ` and ${step.node_count - step.nodes.length} more`}</dd>`}
-      <${Part} name="commands" items=${shown}>${(text) => html`<${Command} text=${text} />`}<//>
-      ${shown.length > 0 && hidden > 0 && step.commands.length > 1 && html`<dt></dt><dd class="dim">and ${hidden} more, one for each node</dd>`}
+      <${Part} name=${hidden > 0 ? `commands, and ${hidden} more, one for each node` : 'commands'} items=${shown}>${(text) => html`<${Command} text=${text} />`}<//>
       <${Part} name="by hand" items=${step.by_hand} />
     </dl>`}</details>`;
 }
 
 function Steps({ store, found }) {
-  return html`<${Table} caption=${`The plan: ${counted(found.steps.length, 'step')} to Kafka ${found.target}`} columns=${['#step', 'state', 'what', 'way back']}>
+  return html`<${Table} caption=${`The plan: ${counted(found.steps.length, 'step')} to Kafka ${found.target}`} columns=${['step', 'state', 'way back']}>
     ${found.steps.map((step, place) => {
       const [word, text] = STATES[step.state];
       const isNow = step.id === found.current;
-      return html`<tr key=${step.id} class=${isNow ? 'strong' : ''} aria-current=${isNow ? 'step' : null}>
-        <td class="number">${place + 1}</td><td><${Word} word=${word} text=${text} />${step.progress && step.state !== 'later' && html`<div class="progress-text">${step.progress}</div>`}</td>
-        <th scope="row" class="wrap">${step.title}${step.point_of_no_return && html`<div><${Word} word=${step.state === 'done' ? 'later' : 'critical'} text="point of no return" /></div>`}
+      return html`<tr key=${step.id} class=${isNow ? 'now' : ''} aria-current=${isNow ? 'step' : null}>
+        <th scope="row" class="step"><span class="title">${place + 1}. ${step.title}</span>${step.point_of_no_return && html`<div><${Word} word=${step.state === 'done' ? 'later' : 'critical'} text="point of no return" /></div>`}
           <${Details} store=${store} step=${step} /></th>
+        <td><${Word} word=${word} text=${text} />${step.progress && step.state !== 'later' && html`<div class="progress-text">${step.progress}</div>`}</td>
         <td class="wrap">${step.way_back}</td></tr>`;
     })}
   <//>`;
@@ -123,7 +127,7 @@ export function Upgrade({ store }) {
     <${Verdict} found=${found} />
     ${found.changed.map((text) => html`<p class="banner"><${Word} word="warning" text="differs from the plan" />: ${text}</p>`)}
     <${Next} found=${found} />
-    <${Checks} found=${found} />
+    <${Checks} store=${store} found=${found} />
     <${NoReturn} found=${found} />
     <${Steps} store=${store} found=${found} />
     <${Levels} found=${found} names=${levels.names} />

@@ -137,9 +137,10 @@ class ComputedViews:
         cluster = cluster_of_request(request, self._model)
         target = release_of_query(request.query, "target")
         firing, past = self._model.firing(cluster), self._model.past_software(cluster)
-        asked = UpgradeRequest(target, past, version("featurewatch"), self._now_ms())
+        doubt = self._model.doubt(cluster)
+        asked = UpgradeRequest(target, past, doubt, version("featurewatch"), self._now_ms())
         seen = frozenset((alert.id, alert.severity, alert.summary) for alert in firing)
-        name = f"upgrade {target.name if target else ''} {hash((seen, past))}"
+        name = f"upgrade {target.name if target else ''} {hash((seen, past, doubt))}"
         try:
             body = await self._reports.get(
                 cluster, name, partial(self._upgrade, cluster, asked, firing)

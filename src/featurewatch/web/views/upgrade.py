@@ -57,12 +57,14 @@ class UpgradeRequest:
     """What is asked for.
 
     ``target`` None: the release that the cluster is on its way to, else the newest known one.
-    ``past`` are the names of software that nodes were seen to run before. ``version`` is that of
-    this featurewatch, ``now_ms`` the time (ms since the Unix epoch).
+    ``past`` are the names of software that nodes were seen to run before. ``doubt`` is why the
+    state of the cluster is not known now (None: it is). ``version`` is that of this featurewatch,
+    ``now_ms`` the time (ms since the Unix epoch).
     """
 
     target: Release | None
     past: Collection[str]
+    doubt: str | None
     version: str
     now_ms: int
 
@@ -99,7 +101,7 @@ def upgrade_document(
         limits,
     )
     status = status_of(ReadPlan(plan, edited=False), state, limits, now_ms)
-    checks = _checks(state, plan, status, limits, now_ms)
+    checks = (*_doubt(request.doubt), *_checks(state, plan, status, limits, now_ms))
     verdict, current = verdict_of(checks), status.current
     is_offered = current is not None and (verdict is Verdict.YES or current.kind not in _GUARDED)
     faults = plan_faults(plan, image.features.levels)
@@ -115,7 +117,7 @@ def upgrade_document(
         "targets": _targets(running),
         "before": dict(plan.before),
         "after": dict(plan.after),
-        "complete": status.is_complete,
+        "complete": status.is_complete and request.doubt is None,
         "verdict": verdict,
         "current": None if current is None else current.id,
         "next_node": status.next_node,
@@ -184,6 +186,13 @@ def _earlier(image: ClusterImage, target: Release, past: Iterable[str]) -> str:
         )
     ]
     return max(fitting, key=release_number, default="")
+
+
+def _doubt(reason: str | None) -> tuple[Precondition, ...]:
+    if reason is None:
+        return ()
+    remedy = "check that the worker and its sources run; what is shown here is their last state"
+    return (Precondition("state", Verdict.UNKNOWN, reason, remedy, waits=True),)
 
 
 def _checks(
