@@ -6,7 +6,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ REFUSED = ["not a change of version 1: garbage", "not a change of version 1: {}"
 def published() -> list[Message]:
     """Changes, one twice and one with a new field, and what is no change of version 1."""
     first, second = encode_output(change(1)), encode_output(change(2))
-    more = replace(second, value=(second.value or b"").replace(b"{", b'{"a_new_field":[1],', 1))
+    more = second._replace(value=(second.value or b"").replace(b"{", b'{"a_new_field":[1],', 1))
     later = Message(
         CLUSTER.encode(), b"{}", [("ce_dataschema", b"urn:featurewatch:feature-changes:2")]
     )

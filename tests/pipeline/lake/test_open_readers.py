@@ -201,7 +201,7 @@ def test_alerts_are_counted_once(root: Path, ask: Questions) -> None:
 
 
 def test_nodes_that_are_not_reached(ask: Questions) -> None:
-    """By their newest answer, unless they are gone."""
+    """By their newest answer, unless they have left."""
     rows = ask.rows("SELECT node_id, detail FROM unreached_nodes")
     assert rows == [(102, "connection refused")]
 
