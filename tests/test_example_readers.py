@@ -6,7 +6,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +32,32 @@ REFUSED = ["not a change of version 1: garbage", "not a change of version 1: {}"
 def published() -> list[Message]:
     """Changes, one twice and one with a new field, and what is no change of version 1."""
     first, second = encode_output(change(1)), encode_output(change(2))
-    more = replace(second, value=(second.value or b"").replace(b"{", b'{"a_new_field":[1],', 1))
+    more = second._replace(value=(second.value or b"").replace(b"{", b'{"a_new_field":[1],', 1))
     later = Message(
         CLUSTER.encode(), b"{}", [("ce_dataschema", b"urn:featurewatch:feature-changes:2")]
     )
     return [first, first, GARBAGE, more, later, encode_output(removal(3))]
 
 
+Until = Callable[[Callable[[], bool]], None]
+
+
 @contextmanager
-def running(command: list[str], directory: Path) -> Iterator[Callable[[], str]]:
-    """Runs a program; gives what it wrote, to ``out`` and ``log`` in the directory."""
-    with (directory / "out").open("wb") as out, (directory / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=directory, stdout=out, stderr=log)
+def running(command: list[str], directory: Path) -> Iterator[Until]:
+    """Runs a program whose output is in ``out`` and ``log`` of the directory.
+
+    Gives a function that waits for a condition while the program runs.
+    """
+    log = directory / "log"
+    with (directory / "out").open("wb") as out, log.open("wb") as errors:
+        process = subprocess.Popen(command, cwd=directory, stdout=out, stderr=errors)
+
+    def until(condition: Callable[[], bool]) -> None:
+        assert eventually(lambda: process.poll() is not None or condition()), log.read_text()
+        assert process.poll() is None, log.read_text()
+
     try:
-        yield (directory / "log").read_text
-        assert process.poll() is None, (directory / "log").read_text()
+        yield until
     finally:
         process.kill()
         process.wait()
@@ -60,6 +70,12 @@ def test_each_column_of_a_key_is_required():
         fields = json.loads(settings["value.converter.schema.content"])["fields"]
         required = {field["field"] for field in fields if not field["optional"]}
         assert set(settings["pk.fields"].split(",")) <= required
+
+
+def refused(directory: Path) -> list[str]:
+    """The messages that a program named as none of its schema."""
+    lines = (directory / "log").read_text().splitlines()
+    return [line for line in lines if line.startswith("not a change")]
 
 
 def messages_of(servers: str, topic: str, count: int) -> list[Any]:
@@ -153,9 +169,10 @@ def test_kafka_connect_has_rows_of_changes_and_alerts(
         "bootstrap.servers": bus.bootstrap_servers,
         "offset.storage.file.filename": str(tmp_path / "offsets"),
         "listeners": "http://127.0.0.1:0",
-        "plugin.path": "",
+        "plugin.discovery": "service_load",
         "offset.flush.interval.ms": "500",
     }
+    del worker["plugin.path"]  # the class path has the connector
     command = java_command(
         stack_cache.program("kafka-connect"),
         "org.apache.kafka.connect.cli.ConnectStandalone",
@@ -164,10 +181,10 @@ def test_kafka_connect_has_rows_of_changes_and_alerts(
         sink(tmp_path, topics, "alerts"),
         heap_mb=256,
     )
-    with running(command, tmp_path) as log:
+    with running(command, tmp_path) as until:
         changes = tmp_path / "feature-changes"
-        assert eventually(lambda: len(rows(changes)) == 4), log()
-        assert eventually(lambda: len(rows(tmp_path / "alerts")) == 2), log()
+        until(lambda: len(rows(changes)) == 4)
+        until(lambda: len(rows(tmp_path / "alerts")) == 2)
         (failed,) = messages_of(bus.bootstrap_servers, f"{topics.settings.prefix}.failed", 1)
     first, twice, _, more, _, removed = published()
     expected = [columns(message, ("a_new_field",)) for message in (first, twice, more, removed)]
@@ -199,13 +216,13 @@ def test_kafka_streams_keeps_a_table_of_levels(
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
     )
     command = java_command([tmp_path, *jars], "Levels", *arguments, heap_mb=256, options=options)
-    with running(command, tmp_path) as log:
+    with running(command, tmp_path) as until:
+        until(lambda: len(refused(tmp_path)) == 2)
         found = messages_of(bus.bootstrap_servers, table, 3)
-        assert eventually(lambda: len(log().splitlines()) >= 2), log()
     assert [(it.key(), it.value()) for it in found] == [
         (f"{CLUSTER}/{FEATURE}".encode(), value) for value in (b"21", b"22", None)
     ]
-    assert [line for line in log().splitlines() if line.startswith("not a change")] == REFUSED
+    assert refused(tmp_path) == REFUSED
 
 
 @pytest.mark.nightly
@@ -220,12 +237,12 @@ def test_go_reads_the_changes(bus: Cluster, tmp_path: Path) -> None:
     topics.put(FEATURE_CHANGES, *published())
     command = [str(program), bus.bootstrap_servers, topics.settings.prefix]
     out = tmp_path / "out"
-    with running(command, tmp_path) as log:
-        assert eventually(lambda: len(out.read_text().splitlines()) >= 3), log()
-        assert eventually(lambda: len(log().splitlines()) >= 2), log()
+    with running(command, tmp_path) as until:
+        until(lambda: len(out.read_text().splitlines()) >= 3)
+        until(lambda: len(refused(tmp_path)) == 2)
     assert out.read_text().splitlines() == [
         f"{CLUSTER} upgraded {FEATURE}: 20 -> 21",
         f"{CLUSTER} upgraded {FEATURE}: 21 -> 22",
         f"{CLUSTER} removed {FEATURE}: 22 -> 0",
     ]
-    assert log().splitlines() == REFUSED
+    assert refused(tmp_path) == REFUSED
