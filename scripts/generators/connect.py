@@ -29,8 +29,8 @@ def connect() -> Texts:
     for topic in TOPICS:
         file = DIRECTORY / f"{topic.short_name}.properties"
         text = orjson.dumps(connect_schema(topic)).decode()
-        setting = f"value.converter.schema.content={text}"
-        yield file, _SETTING.sub(lambda _, line=setting: line, file.read_text())
+        setting = f"value.converter.schema.content={text}".replace("\\", "\\\\")
+        yield file, _SETTING.sub(setting, file.read_text())
 
 
 def connect_schema(topic: Topic) -> Json:
