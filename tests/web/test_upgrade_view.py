@@ -139,7 +139,7 @@ def test_an_old_state_is_unknown() -> None:
     ],
 )
 def test_the_way_back_of_a_finished_roll(past: tuple[str, ...], expected: str) -> None:
-    """To what nodes were seen to run, if it starts with the levels of now."""
+    """To what nodes were seen to run, if it starts with the current levels."""
     found = led(kraft(dict.fromkeys((1, 2, 3), "4.0"), {4: "4.0"}), past=past)
     assert f"restart the nodes on {expected}" in found["steps"][1]["way_back"]
 
