@@ -13,6 +13,7 @@ from immutables import Map
 
 from featurewatch.common.text import error_line
 from featurewatch.controller.kraft.releases import releases
+from featurewatch.monitor.alerts import FiringAlerts
 from featurewatch.monitor.quorum.report import quorum_report
 from featurewatch.monitor.rows import StateRowError
 from featurewatch.monitor.rules import Subject, SubjectKind
@@ -175,7 +176,9 @@ class ComputedViews:
         self, cluster: ClusterId, asked: UpgradeRequest, firing: tuple[Alert, ...]
     ) -> bytes:
         image, times = self._restored(cluster)
-        alerts = Map({Subject(SubjectKind.ALERTS, ""): firing} if firing else {})
+        alerts: FiringAlerts = Map()
+        if firing:
+            alerts = alerts.set(Subject(SubjectKind.ALERTS, ""), firing)
         state = MonitorState(image, alerts, times)
         return orjson.dumps(upgrade_document(state, asked, self._rows.limits), default=list)
 

@@ -170,7 +170,7 @@ def _targets(running: list[str]) -> list[str]:
 
 
 def _earlier(image: ClusterImage, target: Release, past: Iterable[str]) -> str:
-    """The newest release below the target that nodes ran and that starts with the current levels."""
+    """The newest release below the target that nodes ran and that starts with these levels."""
     known, number = releases(), release_number(target.name)
     fitting = [
         name
@@ -241,7 +241,7 @@ def _quorum(image: ClusterImage) -> QuorumView | None:
 
 
 def _step_document(step: Step, status: StepStatus, faults: Collection[str]) -> dict[str, Any]:
-    """A step with its state; known faults are in another list."""
+    """A step with its state; known faults are listed apart."""
     bounded = replace(
         step,
         nodes=step.nodes[:MAX_NODES],
