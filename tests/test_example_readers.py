@@ -40,6 +40,8 @@ def published() -> list[Message]:
 
 
 Until = Callable[[Callable[[], bool]], None]
+START_S = 4 * DEADLINE_S
+"""Kafka Connect takes ten seconds of a core to start, which is minutes on a busy machine."""
 
 
 @contextmanager
@@ -53,7 +55,10 @@ def running(command: list[str], directory: Path) -> Iterator[Until]:
         process = subprocess.Popen(command, cwd=directory, stdout=out, stderr=errors)
 
     def until(condition: Callable[[], bool]) -> None:
-        assert eventually(lambda: process.poll() is not None or condition()), log.read_text()
+        def is_over() -> bool:
+            return process.poll() is not None or condition()
+
+        assert eventually(is_over, START_S), log.read_text()
         assert process.poll() is None, log.read_text()
 
     try:
