@@ -64,9 +64,9 @@ class Reader:
     def read(self) -> None:
         """Runs the lines of each section, and carries out its step."""
         headings = [
-            (number, heading[1])
+            (number, found[1])
             for number, line in enumerate((ROOT / PAGE).read_text().splitlines(), start=1)
-            if (heading := re.match(r"##+ (.+)", line))
+            if (found := re.match(r"##+ (.+)", line))
         ]
         assert {*self._actions} <= {heading for _, heading in headings}
         lines = [command for block in blocks(ROOT / PAGE) for command in commands(block)]

@@ -143,8 +143,9 @@ def test_a_restart_while_the_metadata_is_in_zookeeper(state: MonitorState) -> No
     """The log has no partitions yet, which is no reason to say that none is in danger."""
 
     def ask(node: int, *rows: tuple[list[int], list[int]]) -> dict[str, Verdict]:
-        image = with_partitions(state, *rows, t=2).partitions
-        view = BrokerView(frozenset(map(NodeId, (0, 1, 2))), image.image) if image else None
+        seen = with_partitions(state, *rows, t=2).partitions
+        assert seen is not None and seen.image is not None
+        view = BrokerView(frozenset(map(NodeId, (0, 1, 2))), seen.image)
         request = RestartRequest(NodeId(node), NOW_MS, brokers=view if rows else None)
         return {one.name: one.verdict for one in check_restart(state, request, LIMITS).checks}
 

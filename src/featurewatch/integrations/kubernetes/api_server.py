@@ -5,6 +5,7 @@ import json
 import ssl
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -44,14 +45,14 @@ class ApiServer:
     certificate: str = ""
     key: str = field(default="", repr=False)
 
-    def get(self, path: str) -> Any:
-        """The JSON document at a path, with numbers as text.
+    def get(self, path: str, monotonic: Callable[[], float] = time.monotonic) -> Any:
+        """The JSON document at a path, with numbers as text; ``monotonic`` is a clock in seconds.
 
         Raises:
             KubernetesError: It was not answered, refused, or is too large or no JSON.
         """
         try:
-            status, body = self._exchange(path)
+            status, body = self._exchange(path, monotonic)
         except ssl.SSLCertVerificationError as error:
             raise KubernetesError(
                 f"{self.url}: its certificate is not trusted ({error.verify_message}): check the "
@@ -70,9 +71,9 @@ class ApiServer:
         except (ValueError, RecursionError):
             raise KubernetesError(f"{self.url}{path}: the answer is not JSON") from None
 
-    def _exchange(self, path: str) -> tuple[int, bytes]:
+    def _exchange(self, path: str, monotonic: Callable[[], float]) -> tuple[int, bytes]:
         parts = urlsplit(self.url)
-        deadline = time.monotonic() + _ANSWER_S
+        deadline = monotonic() + _ANSWER_S
         connection = http.client.HTTPSConnection(
             parts.hostname or "", parts.port, timeout=_REQUEST_S, context=self._context()
         )
@@ -87,7 +88,7 @@ class ApiServer:
                 body += chunk
                 if len(body) > MAX_BYTES:
                     raise KubernetesError(f"{self.url}{path}: the answer has more than 8 MiB")
-                if time.monotonic() > deadline:
+                if monotonic() > deadline:
                     raise TimeoutError(f"no whole answer after {_ANSWER_S:.0f} s")
             return response.status, bytes(body)
         finally:
