@@ -170,7 +170,7 @@ def _targets(running: list[str]) -> list[str]:
 
 
 def _earlier(image: ClusterImage, target: Release, past: Iterable[str]) -> str:
-    """The newest release below the target that nodes ran and that starts with these levels."""
+    """The newest release below the target that nodes ran and that takes the current levels."""
     known, number = releases(), release_number(target.name)
     fitting = [
         name
