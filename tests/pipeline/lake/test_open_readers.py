@@ -286,7 +286,7 @@ def test_sparks_defaults_turn_no_feature_on(spark: "SparkSession", tmp_path: Pat
     from featurewatch.pipeline.lake.lake import Lake
 
     class Store(Lake):
-        directory = None  # type: ignore[assignment]
+        directory = None
 
     defaults = "spark.databricks.delta.properties.defaults"
     names = (f"{defaults}.enableDeletionVectors", f"{defaults}.columnMapping.mode")

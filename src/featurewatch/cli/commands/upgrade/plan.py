@@ -97,7 +97,7 @@ def plan(
         release_name(running),
         source.zookeeper or "HOST:2181",
         ask_brokers(source, SETTINGS) if is_zookeeper else None,
-        round(validation_hours * HOUR_MS),
+        validation_ms=round(validation_hours * HOUR_MS),
     )
     try:
         made = make_plan(state, request, limits)
