@@ -16,6 +16,7 @@ from featurewatch.cli.commands.upgrade.reading import ReadState
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, LogReading
+from featurewatch.common.private_files import write_private
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade import Plan, plan_text
 from featurewatch.reference.zookeeper.machines.requests import ErrorCode, UpdateResponse
@@ -200,7 +201,7 @@ def test_the_controller_moves_in_the_middle(finalize: Finalize, tmp_path: Path) 
     assert (result.exit_code, sent) == (0, [True, False])
     assert [call.body.validate_only for call in after_it.updates] == [False]
     impatient = tmp_path / "impatient.properties"
-    impatient.write_text("default.api.timeout.ms=300\n")
+    write_private(impatient, "default.api.timeout.ms=300\n")
     options = ("--yes", "--json", "--command-config", str(impatient))
     for dry_run, requests in ((True, 1), (False, 2)):
         moved = refusing("", dry_run=dry_run, code=ErrorCode.NOT_CONTROLLER)

@@ -17,8 +17,8 @@ from featurewatch.cli.commands.upgrade.reading import ReadState
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade import QuorumView, plan_text
 from featurewatch.streams.types import NodeId
+from tests.documents.blocks import shown
 from tests.documents.session import assert_shown
-from tests.documents.test_samples import shown
 from tests.monitor.upgrade.states import (
     LIMITS,
     NOW_MS,

@@ -17,10 +17,9 @@ from featurewatch.web.views.upgrade import MAX_NODES, UpgradeRequest, upgrade_do
 from tests.monitor.upgrade.states import BEFORE, BROKERS, CONTROLLERS, LIMITS, kraft, zookeeper
 from tests.monitor.upgrade.states import NOW_MS as LATER_MS
 from tests.simulation import records as r
-from tests.web.rolls import ROLLED, publish, rolling
+from tests.web.rolls import ROLLED, publish, rolled, rolling
 from tests.web.samples import NOW_MS, alert_of, read_model
 from tests.web.sites import site
-from tests.web.test_views import rolled
 
 PATH = f"/clusters/{ROLLED}/upgrade"
 

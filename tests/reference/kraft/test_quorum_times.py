@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from featurewatch.common.private_files import write_private
 from featurewatch.reference.kraft.command import _parser
 from featurewatch.reference.kraft.controller_options import OptionError, quorum_times
 from tests.reference.kraft.voter_process import CLUSTER
@@ -18,10 +19,11 @@ def _times(*options: str) -> dict[str, int]:
 def test_properties_of_the_quorum_count(tmp_path: Path) -> None:
     """As in Kafka's ``QuorumConfig``; the others are not the voter's."""
     config = tmp_path / "server.properties"
-    config.write_text(
+    write_private(
+        config,
         "controller.quorum.election.timeout.ms=200\ncontroller.quorum.fetch.timeout.ms=400\n"
         "controller.quorum.election.backoff.max.ms=100\ncontroller.quorum.request.timeout.ms=900\n"
-        "controller.quorum.retry.backoff.ms=10\nnum.partitions=3\n"
+        "controller.quorum.retry.backoff.ms=10\nnum.partitions=3\n",
     )
     expected = {
         "election_timeout_ms": 200,
@@ -40,6 +42,6 @@ def test_properties_of_the_quorum_count(tmp_path: Path) -> None:
 def test_a_property_that_is_no_time_is_refused(tmp_path: Path, text: str) -> None:
     """One line that names the file and the property."""
     config = tmp_path / "server.properties"
-    config.write_text(f"controller.quorum.fetch.timeout.ms={text}\n")
+    write_private(config, f"controller.quorum.fetch.timeout.ms={text}\n")
     with pytest.raises(OptionError, match=r"fetch\.timeout\.ms is '.*', which is not a positive"):
         _times("--config", str(config))
