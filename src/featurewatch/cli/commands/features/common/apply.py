@@ -1,5 +1,6 @@
 """Sends a change to released Kafka and prints its result, for the commands that change."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -36,7 +37,8 @@ async def change_levels(
         raise UsageError(f"the drafts of KIP-584 have no {operation}: use update")
     tool = KafkaFeaturesTool(target.compat, is_strict=target.is_strict)
     updates = parse_level_updates(tool, operation, options, target.line)
-    if note := release_version_note(options, updates):
+    # For people alone: what a program reads is what Kafka's tool prints.
+    if sys.stderr.isatty() and (note := release_version_note(options, updates)):
         print_note(note)
     await apply_updates(target, operation, updates, dry_run=dry_run, yes=yes)
 
