@@ -272,8 +272,10 @@ def _way_back(
         return f"{path.reason} Until here {before} can come back, afterwards not"
     lower = " ".join(f"--feature {name}={levels.get(name, _OFF)}" for name in raised)
     return (
-        f"{path.reason} `featurewatch features {options.change} downgrade {lower}`, then restart "
-        f"the nodes on {before}, brokers before controllers"
+        f"{path.reason} `featurewatch features {options.change} downgrade {lower}`, then wait "
+        "until every node has written a metadata snapshot since (metadata.log.max.snapshot.interval.ms, "
+        "1 h by default): older software does not start on a log that still has the higher levels. "
+        f"Then restart the nodes on {before}, brokers before controllers"
     )
 
 
