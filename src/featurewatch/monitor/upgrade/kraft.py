@@ -273,7 +273,8 @@ def _way_back(
     lower = " ".join(f"--feature {name}={levels.get(name, _OFF)}" for name in raised)
     return (
         f"{path.reason} `featurewatch features {options.change} downgrade {lower}`, then wait "
-        "until every node has written a metadata snapshot since (metadata.log.max.snapshot.interval.ms, "
+        "until every node has written a metadata snapshot since "
+        "(metadata.log.max.snapshot.interval.ms, "
         "1 h by default): older software does not start on a log that still has the higher levels. "
         f"Then restart the nodes on {before}, brokers before controllers"
     )
