@@ -195,6 +195,8 @@ WRONG = (
         "not both",
     ),
     (["stack", "up", "--zookeeper", "1", "--reference-controllers", "3"], "for KRaft nodes"),
+    (["stack", "up", "--zookeeper", "1", "--dynamic-voters"], "for KRaft nodes"),
+    (["stack", "up", "--releases", "3.8.1", "--dynamic-voters"], "need Kafka 3.9 or newer"),
     (["stack", "up", "--controlled-brokers", "3", "--operations-dialect", "x"], "'document'"),
     (["worker", "--store", "paper"], "worker.store"),
 )

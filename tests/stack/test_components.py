@@ -299,11 +299,14 @@ def test_the_form_of_operations_reaches_the_controllers(
 
 def test_controllers_of_the_reference(tmp_path: Path) -> None:
     """Ours come before Kafka's, brokers are Kafka's, and the stack file keeps which are which."""
-    file = StackOptions(nodes=2, release="4.3.1", mixed_controllers="1:2").described()
+    file = StackOptions(
+        nodes=2, release="4.3.1", mixed_controllers="1:2", dynamic_voters=True
+    ).described()
     file.write(tmp_path)
     read = stack_file.read(tmp_path)
     assert read is not None
     assert read.spec is not None
+    assert read.spec.dynamic_voters
     found = [(node.id, node.roles, node.is_reference) for node in read.spec.nodes]
     controllers = [(101, True), (102, False), (103, False)]
     assert found == [

@@ -123,6 +123,14 @@ def up(
             help="Numbers of featurewatch's and of Kafka's controllers in one quorum, as in 1:2.",
         ),
     ] = None,
+    dynamic_voters: Annotated[
+        bool,
+        Option(
+            "--dynamic-voters",
+            help="Keep the voters in the metadata log (KIP-853), where they can be added and "
+            "removed.",
+        ),
+    ] = False,
     directory: Directory = None,
     foreground: Annotated[bool, Option(help="Run in the foreground until Ctrl-C.")] = False,
     as_json: Json = False,
@@ -147,6 +155,7 @@ def up(
         operations_dialect,
         reference_controllers,
         mixed_controllers,
+        dynamic_voters,
     )
     run.up(directory, stack, foreground=foreground, as_json=as_json)
 

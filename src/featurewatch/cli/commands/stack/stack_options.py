@@ -1,7 +1,7 @@
 """The stack file that the options of ``stack up`` describe."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from featurewatch.cli.errors import UsageError
@@ -46,6 +46,7 @@ class StackOptions:
     operations_dialect: OperationsForm | None = None
     reference_controllers: int | None = None
     mixed_controllers: str | None = None
+    dynamic_voters: bool = False
 
     def described(self) -> StackFile:
         """The stack.
@@ -70,7 +71,7 @@ class StackOptions:
             *(self.nodes, self.releases, self.metadata_version, self.light_brokers),
             *(self.reference_controllers, self.mixed_controllers),
         )
-        if any(value is not None for value in kraft):
+        if any(value is not None for value in kraft) or self.dynamic_voters:
             raise UsageError(
                 "a stack with ZooKeeper takes --zookeeper-kafka or --controlled-brokers with "
                 "--release, and --reference-brokers; "
@@ -148,6 +149,7 @@ class StackOptions:
             raise UsageError("--nodes 0 leaves out brokers: add --reference-controllers 3")
         else:
             spec = combined(releases, self.metadata_version, properties)
+        spec = replace(spec, dynamic_voters=self.dynamic_voters)
         return StackFile(spec, light_brokers=light)
 
     def _controllers(self) -> tuple[int, int]:
