@@ -23,6 +23,7 @@ from scripts.generate_programs import program_sources
 from scripts.generators import ROOT, Texts
 from scripts.generators.asyncapi import asyncapi
 from scripts.generators.chart import chart_files
+from scripts.generators.connect import connect
 from scripts.generators.document_blocks import documents
 from scripts.generators.message_stubs import message_stubs
 from scripts.generators.messages import messages
@@ -43,6 +44,7 @@ GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
     message_stubs,
     schemas,
     asyncapi,
+    connect,
     reference,
     chart_files,
     runbooks,

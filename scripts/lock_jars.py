@@ -35,8 +35,14 @@ _GROUP: Final = "org.apache.kafka"
 _SLF4J_BINDING: Final = "org.slf4j:slf4j-simple:1.7.36"
 """All releases log through slf4j 1.7; this binding needs no configuration file."""
 PROGRAMS: Final = {
-    "aws-msk-iam-auth": "software.amazon.msk:aws-msk-iam-auth:2.3.6:all",
-    "mock-oauth2-server": "no.nav.security:mock-oauth2-server:6.0.2",
+    "aws-msk-iam-auth": ("software.amazon.msk:aws-msk-iam-auth:2.3.6:all",),
+    # The newest release whose connectors for files are on Maven Central.
+    "kafka-connect": (
+        *(f"{_GROUP}:connect-runtime:4.3.1", f"{_GROUP}:connect-file:4.3.1"),
+        _SLF4J_BINDING,
+    ),
+    "kafka-streams": (f"{_GROUP}:kafka-streams:4.4.0", _SLF4J_BINDING),
+    "mock-oauth2-server": ("no.nav.security:mock-oauth2-server:6.0.2",),
 }
 """What tests compare with, or run beside Kafka; a jar with a classifier has its dependencies."""
 _SPARK_LACKS: Final = (
@@ -185,14 +191,14 @@ def _with_programs(
 
 def _programs(context: MavenContext, resolver: _Resolver) -> dict[str, Sequence[str]]:
     found: dict[str, Sequence[str]] = {}
-    for name, coordinate in PROGRAMS.items():
-        group, artifact, version, *classifier = coordinate.split(":")
+    for name, wanted in PROGRAMS.items():
+        group, artifact, version, *classifier = wanted[0].split(":")
         if classifier:
             component = context.project(group, artifact).at_version(version)
             file = Path(component.artifact(classifier=classifier[0]).resolve())
             found[name] = [file.relative_to(context.repo_cache).as_posix()]
         else:
-            found[name] = _class_path(context, resolver, [coordinate])
+            found[name] = _class_path(context, resolver, [*wanted])
         sys.stderr.write(f"{name}: {len(found[name])} jars\n")
     found[SPARK] = _spark(context, resolver)
     return found

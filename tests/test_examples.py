@@ -1,10 +1,7 @@
 """The programs and configurations in ``examples/``."""
 
-import shutil
 import subprocess
 import sys
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -58,26 +55,3 @@ def test_alertmanager_accepts_the_recipe():
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.nightly
-def test_the_go_program_decodes_changes(tmp_path: Path) -> None:
-    """Each once, with new fields or without; what is no change is named on stderr."""
-    if shutil.which("go") is None:
-        pytest.skip("go is not here")
-    program = tmp_path / "changes"
-    subprocess.run(["go", "build", "-o", program, "."], cwd=EXAMPLES / "go", check=True)
-    changes = [change(1), change(1), replace(change(2))]
-    values = [encode_output(each).value or b"" for each in changes]
-    more = values[2].replace(b"{", b'{"a_new_field":[1],', 1)
-    done = subprocess.run(
-        [program],
-        input=b"\n".join([*values[:2], b"garbage", more]),
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout.decode().splitlines() == [
-        f"{CLUSTER} upgraded metadata.version: 20 -> 21",
-        f"{CLUSTER} upgraded metadata.version: 21 -> 22",
-    ]
-    assert done.stderr.decode() == "not a change of version 1: garbage\n"

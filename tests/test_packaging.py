@@ -239,10 +239,11 @@ def contents_of_head() -> list[str]:
 
 @network
 def test_the_sdist_holds_what_installs_it(sdist: Path) -> None:
-    """The documents, and all below ``deploy``, at the paths that the documents name; no links."""
+    """Documents, examples, and all below ``deploy``, where the documents name them; no links."""
     with tarfile.open(sdist) as archive:
         members = {member.name.partition("/")[2]: member for member in archive.getmembers()}
-    listed = git("ls-files", "docs", "deploy", "constraints.txt", ".dockerignore").splitlines()
+    shipped = ("docs", "deploy", "examples", "constraints.txt", ".dockerignore")
+    listed = git("ls-files", *shipped).splitlines()
     assert set(listed) - members.keys() == set()
     assert not members.keys() & {*LINKS, "tests"}
     assert not any(member.issym() for member in members.values())

@@ -19,10 +19,13 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
+from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
 from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor
 from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.streams.bus.errors import PublishError
+from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -40,6 +43,7 @@ from featurewatch.streams.topics import (
 from featurewatch.tables.rows import changelog_topic, row_key
 from tests.agents.events import CLUSTER
 from tests.agents.publishing import FEATURE, PublishingSource, publishing
+from tests.agents.unended import leave_unended
 from tests.waiting import until_ended
 
 pytestmark = pytest.mark.stack
@@ -115,7 +119,8 @@ class Run:
         return [TopicPartition(self.bus.topic(topic), 0) for topic in INPUTS]
 
     @property
-    def _group(self) -> str:
+    def group(self) -> str:
+        """The id of the workers' consumer group."""
         return WorkerSettings(self.bus).app_id
 
     async def committed_rows(self) -> tuple[dict[bytes, bytes], list[TopicPartition]]:
@@ -129,7 +134,7 @@ class Run:
                 await asyncio.sleep(0.1)
 
     async def _committed(self) -> list[TopicPartition]:
-        request = [ConsumerGroupTopicPartitions(self._group, self._inputs)]
+        request = [ConsumerGroupTopicPartitions(self.group, self._inputs)]
         (future,) = self._admin.list_consumer_group_offsets(request).values()
         found = (await asyncio.to_thread(future.result, 20)).topic_partitions
         return [partition for partition in found if partition.offset >= 0]
@@ -147,14 +152,14 @@ class Run:
     def _commit_only(self, offsets: list[TopicPartition]) -> bool:
         """Makes these the only committed offsets; false if the group still has a member."""
         try:
-            for deleted in self._admin.delete_consumer_groups([self._group]).values():
+            for deleted in self._admin.delete_consumer_groups([self.group]).values():
                 deleted.result(20)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.NON_EMPTY_GROUP:
                 raise
             return False
         if offsets:
-            request = [ConsumerGroupTopicPartitions(self._group, offsets)]
+            request = [ConsumerGroupTopicPartitions(self.group, offsets)]
             (altered,) = self._admin.alter_consumer_group_offsets(request).values()
             assert not any(each.error for each in altered.result(20).topic_partitions)
         return True
@@ -359,6 +364,47 @@ async def test_rows_that_were_written_for_another_changelog_do_not_count(run: Ru
     await run.until_whole()
     assert run.source.resyncs
     run.check_changes(earlier)
+
+
+async def test_rows_in_a_transaction_that_the_bus_never_ends_are_void(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No row after it could be read, and a worker would wait for its tables for ever.
+
+    The state continues from what was published, also in a worker that starts after one that has
+    ended the transaction and nothing else.
+    """
+    (fired,) = run.firing("incompatible-node")
+    earlier = run.changes()
+    await run.stop()
+    key = row_key(CLUSTER, "cluster").encode()
+    row = run.rows()[key]
+    await leave_unended(run.bus, f"{run.group}-0", run.changelog, 0, (key, row))
+    writer = ChangelogWriter(run.bus, run.group, run.changelog)
+    async with Publisher(run.bus) as publisher:
+        await writer.claim([0], publisher)
+        await writer.close()
+    assert f"{run.changelog} partition 0: the bus has lost the end of the trans" in caplog.text
+    await run.source.change()
+    await run.start()
+    await run.until(lambda: any(alert.rule == "messages-lost" for alert in run.alerts()))
+    await run.until_whole()
+    await run.source.change()
+    await run.until_whole()
+    assert run.source.resyncs
+    assert run.firing("incompatible-node")[0].since_ms == fired.since_ms
+    run.check_changes(earlier)
+
+
+async def test_a_transaction_of_somebody_else_is_named(run: Run) -> None:
+    """No worker can end it, and only an operator knows whose it is."""
+    await run.stop()
+    await leave_unended(run.bus, "somebody-else", run.changelog, 0, (b"key", b"value"))
+    writer = ChangelogWriter(run.bus, run.group, run.changelog)
+    async with Publisher(run.bus) as publisher:
+        with pytest.raises(PublishError, match=r"kafka-transactions\.sh abort"):
+            await writer.claim([0], publisher)
+    await writer.close()
 
 
 async def test_rows_of_another_version_are_rebuilt(run: Run) -> None:

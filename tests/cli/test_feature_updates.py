@@ -16,8 +16,10 @@ from featurewatch.cli.app import app
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.updates import (
     DOWNGRADE,
+    UPGRADE,
     LevelOptions,
     parse_level_updates,
+    release_version_note,
 )
 from featurewatch.cli.kafka_tools.errors import KafkaToolError
 from featurewatch.cli.kafka_tools.features import KafkaFeaturesTool
@@ -297,3 +299,27 @@ def test_metadata_version_has_names(release: str) -> None:
     for text in ("metadata.version=3.3-IV9", "foo=3.3-IV3", "metadata.version="):
         with pytest.raises(KafkaToolError):
             tool.named_level(text)
+
+
+@pytest.mark.parametrize(
+    ("operation", "version", "is_known"),
+    [
+        (UPGRADE, "4.3", True),
+        (UPGRADE, "3.9", True),
+        (UPGRADE, "3.8", False),
+        (DOWNGRADE, "4.3", False),
+        (UPGRADE, None, False),
+    ],
+)
+def test_the_known_fault_of_a_release_version(
+    operation: str, version: str | None, is_known: bool
+) -> None:
+    """It raises kraft.version too where that release has a level of it by default (KAFKA-21426)."""
+    features = None if version else ["kraft.version=1"]
+    options = LevelOptions(features, release_version=version)
+    updates = parse_level_updates(KafkaFeaturesTool("4.3"), operation, options, print)
+    note = release_version_note(options, updates)
+    assert (note is not None) is is_known
+    if note is not None:
+        assert note.startswith("known fault KAFKA-21426: An upgrade with --release-version also")
+        assert "Name the levels with --feature" in note

@@ -93,21 +93,6 @@ def _text(*parts: object) -> str:
     return output.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("nodes", "text"),
-    [
-        ([], ""),
-        ([7], "7"),
-        ([3, 1, 2, 7], "1-3, 7"),
-        (range(10_000), "0-9999"),
-        (range(1, 10_001, 2), "1, 3, 5, 7, 9, 11, 13, 15 and 4,992 more"),
-    ],
-)
-def test_ids_are_drawn_together(nodes: Sequence[int], text: str) -> None:
-    """Runs of ids are one part, and after some runs only a count is shown."""
-    assert rendering.ids(nodes) == text
-
-
 def test_ten_thousand_nodes_fit_a_screen() -> None:
     """Many classes, many nodes and many alerts are some lines, that say how much is left out."""
     classes = [_class(range(number, 10_000, 40), (7, 30 + number)) for number in range(40)]

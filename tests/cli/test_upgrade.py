@@ -12,17 +12,16 @@ from click.testing import CliRunner, Result
 from featurewatch.cli.app import app
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.upgrade import finalization, reading
-from featurewatch.cli.commands.upgrade.check.restart import wait_for
 from featurewatch.cli.commands.upgrade.reading import ReadState
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, LogReading
-from featurewatch.controller.compatibility import Verdict
+from featurewatch.common.private_files import write_private
 from featurewatch.monitor.step import MonitorState
-from featurewatch.monitor.upgrade import Plan, Precondition, RestartReport, plan_text
+from featurewatch.monitor.upgrade import Plan, plan_text
 from featurewatch.reference.zookeeper.machines.requests import ErrorCode, UpdateResponse
 from featurewatch.reference.zookeeper.wire.frames import WireRequest
-from featurewatch.streams.types import ClusterId, NodeId
+from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.documents import checks
@@ -79,6 +78,7 @@ def finalize(plan: Path, monkeypatch: pytest.MonkeyPatch) -> Finalize:
         *arguments: str,
         seen: Sequence[MonitorState | None] = (SOAKED, SOAKED, FINALIZED),
         script: Callable[[WireRequest], UpdateResponse | None] = lambda _: UpdateResponse(),
+        next_controller: Node | None = None,
         file: Path = plan,
     ) -> tuple[Result, list[bool]]:
         states = iter(seen)
@@ -90,7 +90,15 @@ def finalize(plan: Path, monkeypatch: pytest.MonkeyPatch) -> Finalize:
             return ReadState(state, LIMITS)
 
         monkeypatch.setattr(finalization, "read_state", read)
-        with ScriptedCluster(Node(script=script)) as cluster:
+
+        def answer(call: WireRequest) -> UpdateResponse | None:
+            response = script(call)
+            if response is not None and response.error is ErrorCode.NOT_CONTROLLER:
+                cluster.controller = len(nodes)
+            return response
+
+        nodes = [node for node in (Node(script=answer), next_controller) if node is not None]
+        with ScriptedCluster(*nodes) as cluster:
             at = ("--bootstrap-server", str(cluster.address()))
             command = ["upgrade", "finalize", "--plan", str(file), *at, *arguments]
             result = CliRunner().invoke(app, command)
@@ -100,9 +108,11 @@ def finalize(plan: Path, monkeypatch: pytest.MonkeyPatch) -> Finalize:
     return run
 
 
-def refusing(text: str, *, dry_run: bool) -> Callable[[WireRequest], UpdateResponse]:
+def refusing(
+    text: str, *, dry_run: bool, code: ErrorCode = ErrorCode.INVALID_UPDATE_VERSION
+) -> Callable[[WireRequest], UpdateResponse]:
     """A controller that refuses dry runs, or the others."""
-    refusal = UpdateResponse(ErrorCode.INVALID_UPDATE_VERSION, text)
+    refusal = UpdateResponse(code, text)
     return lambda call: refusal if call.body.validate_only is dry_run else UpdateResponse()
 
 
@@ -181,6 +191,35 @@ def test_two_people_finalize_at_once(finalize: Finalize) -> None:
     assert "nothing to do: epoch 95 has them" in result.stdout
     result, sent = finalize("--yes", seen=(SOAKED, FINALIZED))
     assert (result.exit_code, sent) == (3, [True])
+
+
+def test_the_controller_moves_in_the_middle(finalize: Finalize, tmp_path: Path) -> None:
+    """Between dry run and request: the next one takes it. If there is none, nothing is sent."""
+    moved = refusing("", dry_run=False, code=ErrorCode.NOT_CONTROLLER)
+    after_it = Node()
+    result, sent = finalize("--yes", script=moved, next_controller=after_it)
+    assert (result.exit_code, sent) == (0, [True, False])
+    assert [call.body.validate_only for call in after_it.updates] == [False]
+    impatient = tmp_path / "impatient.properties"
+    write_private(impatient, "default.api.timeout.ms=300\n")
+    options = ("--yes", "--json", "--command-config", str(impatient))
+    for dry_run, requests in ((True, 1), (False, 2)):
+        moved = refusing("", dry_run=dry_run, code=ErrorCode.NOT_CONTROLLER)
+        result, sent = finalize(*options, script=moved, seen=(SOAKED, SOAKED))
+        document = json.loads(result.stdout)
+        assert (result.exit_code, document["outcome"]) == (4, "not-sent")
+        assert len(sent) >= requests
+        (line,) = document["reasons"]
+        assert line.startswith("no controller took the request: ")
+        assert {level["state"] for level in document["levels"]} == {"not-sent"}
+
+
+def test_a_dry_run_that_is_not_answered(finalize: Finalize) -> None:
+    """Nothing is changed, and it says so."""
+    result, sent = finalize("--yes", script=lambda _: None)
+    assert (result.exit_code, set(sent)) == (4, {True})
+    assert "no controller took the request: " in result.stdout
+    assert "Nothing was sent, nothing is changed." in result.stdout
 
 
 def test_a_soak_that_is_not_over(finalize: Finalize) -> None:
@@ -288,25 +327,3 @@ def test_a_cluster_that_is_not_read_is_unknown(upgrade: Callable[..., Result], p
         result = upgrade(*command, seen=error)
         assert (result.exit_code, result.stdout) == (4, "")
         assert "does not answer" in result.stderr
-
-
-def test_waiting_ends_with_yes_with_never_and_in_time() -> None:
-    """A line for each new reason; no wait for what cannot come."""
-    yes = RestartReport(NodeId(1), (Precondition("x", Verdict.YES, "ok"),))
-    no = RestartReport(NodeId(1), (Precondition("x", Verdict.NO, "busy", waits=True),))
-    never = RestartReport(NodeId(1), (Precondition("x", Verdict.NO, "one replica"),))
-    for answers, expected, paused in (
-        ((yes,), yes, 0),
-        ((no, no, yes), yes, 2),
-        ((never,), never, 0),
-        ((no, never), never, 1),
-        ((no, no, no, no, no), no, 4),
-    ):
-        left, clock = iter(answers), [0.0]
-
-        def pause(seconds: float, clock: list[float] = clock) -> None:
-            clock[0] += seconds
-
-        first = next(left)
-        found = wait_for(first, lambda left=left: next(left), 12.0, lambda c=clock: c[0], pause)  # type: ignore[misc]  # bound early
-        assert (found, clock[0]) == (expected, 3.0 * paused)

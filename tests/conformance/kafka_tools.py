@@ -115,6 +115,7 @@ class OurCommand:
     def __call__(self, *arguments: str) -> CommandResult:
         """What the command does with these arguments."""
         self._monkeypatch.setattr(sys, "argv", ["featurewatch", *self._group, *arguments])
+        self._capsys.readouterr()  # what the test printed, as where it fetches the tool's jars
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = self._capsys.readouterr()

@@ -72,3 +72,12 @@ def commands(block: Block) -> Iterator[Command]:
 def all_blocks() -> tuple[Block, ...]:
     """Returns the blocks of all documents, which are read once in a process."""
     return tuple(block for page in PAGES for block in blocks(page))
+
+
+def shown(page: str, begins: str) -> str:
+    """The text of a page that begins so: a block, or what a command prints in one."""
+    found: list[Block] = [*blocks(ROOT / "docs" / page)]
+    texts = [block.text for block in found if block.language == "text"]
+    texts += [command.output or "" for block in found for command in commands(block)]
+    (text,) = (text for text in texts if text.startswith(begins))
+    return text

@@ -43,6 +43,17 @@ NOT_RUN: Final = (
     ),
     Entry(ANY, r"make ", LONG, checks.made),
     Entry(ANY, r"pipx install", INSTALLS, checks.extras),
+    Entry(r"docs/how-to/read-the-lake\.md", r"pip install", INSTALLS, checks.syntax),
+    Entry(
+        r"docs/how-to/read-the-lake\.md",
+        r"python examples/lake/query\.py",
+        "it is run on another lake",
+        tested_by(
+            "tests/pipeline/lake/test_open_readers.py::"
+            "test_the_command_of_the_page_prints_an_answer",
+            checks.syntax,
+        ),
+    ),
     Entry(
         r"docs/how-to/(?:follow-a-cluster|spark-cluster)\.md",
         r"python\S* -m pip wheel",
@@ -86,6 +97,15 @@ NOT_RUN: Final = (
         NO_CLUSTER,
         tested_by(
             "tests/deploy/test_chart.py::test_kubernetes_accepts_the_manifests", checks.syntax
+        ),
+    ),
+    Entry(
+        r"docs/how-to/admin\.md",
+        r"featurewatch cluster compare-strimzi --namespace",
+        NO_CLUSTER,
+        tested_by(
+            "tests/integrations/test_kubernetes.py::test_the_command_reads_the_api_server",
+            checks.parsed,
         ),
     ),
     Entry(ANY, r"kubectl create secret", NO_CLUSTER, checks.kubectl),
@@ -225,6 +245,28 @@ SHOWN: Final = (
         tested_by("tests/documents/test_samples.py::test_what_is_off"),
     ),
     Entry(
+        r"docs/how-to/upgrade\.md",
+        "Node 5 must not",
+        SAMPLE,
+        tested_by(
+            "tests/documents/test_upgrade_samples.py::test_a_node_that_must_not_be_restarted"
+        ),
+    ),
+    Entry(
+        r"docs/how-to/upgrade\.md",
+        "Upgrade of cluster",
+        SAMPLE,
+        tested_by("tests/documents/test_upgrade_samples.py::test_the_status_of_a_soak"),
+    ),
+    Entry(
+        r"docs/how-to/upgrade\.md",
+        "  ✓ plan:",
+        SAMPLE,
+        tested_by(
+            "tests/documents/test_upgrade_samples.py::test_a_ghost_is_in_the_way_of_the_last_step"
+        ),
+    ),
+    Entry(
         r"docs/how-to/admin\.md",
         "Kafka orders",
         SAMPLE,
@@ -241,6 +283,14 @@ SHOWN: Final = (
         r"it is 1|5 30|metadata\.version upgraded",
         "it is printed by Python",
         tested_by("tests/client/test_doc.py::test_an_example_prints_what_the_page_shows"),
+    ),
+    Entry(
+        r"docs/how-to/read-the-lake\.md",
+        r"shape: |role ",
+        "it is printed by Python",
+        tested_by(
+            "tests/pipeline/lake/test_open_readers.py::test_an_example_prints_what_the_page_shows"
+        ),
     ),
     Entry(
         r"docs/how-to/audit\.md",

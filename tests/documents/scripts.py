@@ -1,6 +1,7 @@
 """Where the command lines of each page run, in the order of the page.
 
-The places are the tests of `test_pages`, `test_cluster_pages` and, by night, `test_nightly_pages`.
+The places are the tests of `test_pages`, `test_cluster_pages` and, by night, `test_nightly_pages`
+and `test_migration_pages`.
 """
 
 import re
@@ -35,6 +36,7 @@ PLACES: Final = (
     Place("levels", r"docs/how-to/features\.md"),
     Place("quorum", r"docs/how-to/(?:admin|shell)\.md"),
     Place("upgrade", r"docs/how-to/upgrade\.md", r"featurewatch (?!.*--zookeeper)"),
+    Place("migration", r"docs/how-to/zookeeper-to-kraft\.md", r"featurewatch "),
     Place("voters", r"docs/how-to/quorum\.md"),
     Place("lake", r"docs/how-to/(?:history|fleet)\.md", r"featurewatch (?:history|fleet)"),
     Place("alone", r"docs/how-to/storage\.md", r"featurewatch storage format"),
@@ -65,6 +67,8 @@ def place_of(command: Command) -> str | None:
 
 
 CODES: Final = (
+    (r"featurewatch upgrade plan .*--running 3\.8 --out", frozenset({3})),  # of 3.8: steps are due
+    (r"featurewatch upgrade status .*controller-1:9093", frozenset({0, 3})),
     (r"featurewatch upgrade (?:check|finalize)", frozenset({0, 3})),
     (r"featurewatch readiness", frozenset({0, 3})),
     (r"featurewatch cluster compare-strimzi", frozenset({0, 3})),

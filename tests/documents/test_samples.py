@@ -27,21 +27,11 @@ from featurewatch.monitor.readiness.elr_settings import MinIsrFacts
 from featurewatch.pipeline.audit.report import VERDICTS, AuditReport, OutputDifference, TableCounts
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId, SupportedRanges
 from featurewatch.tables.partitions.minimums import MinIsr
-from tests.documents.blocks import Block, blocks, commands
+from tests.documents.blocks import shown
 from tests.documents.session import assert_shown
 from tests.monitor.readiness.clusters import controllers, image, led_by, nodes, ranges
 from tests.monitor.strimzi_resources import document, kafka, pool
-from tests.paths import ROOT
 from tests.simulation import records as r
-
-
-def shown(page: str, begins: str) -> str:
-    """The text of a page that begins so: a block, or what a command prints in one."""
-    found: list[Block] = [*blocks(ROOT / "docs" / page)]
-    texts = [block.text for block in found if block.language == "text"]
-    texts += [command.output or "" for block in found for command in commands(block)]
-    (text,) = (text for text in texts if text.startswith(begins))
-    return text
 
 
 def test_readiness(monkeypatch: pytest.MonkeyPatch) -> None:

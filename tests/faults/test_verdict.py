@@ -64,6 +64,10 @@ def test_a_fault_that_nobody_is_told_of_fails() -> None:
     fired = replace(WHOLE, alerts=[alert("a", "firing")])
     assert failures(fired, **more) == ("stuck_alerts",)
     assert failures(fired, **more, may_stay=("a",)) == ()
+    # It fires since before the fault; or it fired then, and users see nothing of this one.
+    assert failures(fired, **more, may_stay=("a",), first_alert=1) == ()
+    ended = replace(WHOLE, alerts=[alert("a", "firing"), alert("a", "resolved", "2")])
+    assert compare(TRUTH, ended, **more, first_alert=2).notes == ("a did not fire",)
 
 
 def test_texts_that_differ_within_a_minute_are_repeats() -> None:

@@ -35,6 +35,10 @@ class Traffic:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
+        for feature, level in self._levels.items():
+            # A row that did not hold may have left another one, and a flip would change nothing.
+            with contextlib.suppress(UpdateRefusedError):
+                self._set_level(feature, level)
         self._thread.start()
         return self
 

@@ -85,7 +85,8 @@ def compare(
 
     Alerts before number ``first_alert`` were published before the fault.
     ``truth`` are all changes of the cluster in order, ``may_fire`` the rules that have a reason to
-    fire during the fault, ``must_fire`` those without which users would not see it, ``may_stay``
+    fire during the fault, ``must_fire`` those without which users would not see it (they may fire
+    since before it, as that of a source that flaps does after a few rows), ``may_stay``
     those that may still fire at the end, and ``notes`` what failed besides (a process that ended
     for good). With ``may_lose``, changes that are missing do not count as lost if
     ``messages-lost`` fired.
@@ -95,6 +96,9 @@ def compare(
     written = Counter(truth)
     alerts = outputs.alerts[first_alert:]
     fired = {str(alert["rule"]) for alert in alerts if alert["state"] == "firing"}
+    shown = fired | {
+        str(alert["rule"]) for alert in _last(outputs.alerts[:first_alert]) if _fires(alert)
+    }
     missing = (written - published).total()
     if may_lose and "messages-lost" in fired:
         missing = 0
@@ -109,7 +113,7 @@ def compare(
         limit_s=limit_s,
         notes=(
             *notes,
-            *(f"{rule} did not fire" for rule in must_fire if rule not in fired),
+            *(f"{rule} did not fire" for rule in must_fire if rule not in shown),
             *(f"{rule} was repeated within a minute" for rule in sorted(repeated(alerts))),
         ),
     )
@@ -120,12 +124,20 @@ def firing(alerts: Iterable[Value]) -> Counter[str]:
 
     Without sources that flap, as rows on one stack make them: that alert ends ten minutes later.
     """
-    last = {str(alert["id"]): alert for alert in alerts}
     return Counter(
-        str(a["rule"])
-        for a in last.values()
-        if a["state"] == "firing" and a.get("evidence", {}).get("state") != "flapping"
+        str(alert["rule"])
+        for alert in _last(alerts)
+        if _fires(alert) and alert.get("evidence", {}).get("state") != "flapping"
     )
+
+
+def _last(alerts: Iterable[Value]) -> Iterable[Value]:
+    """The last message about each alert."""
+    return {str(alert["id"]): alert for alert in alerts}.values()
+
+
+def _fires(alert: Value) -> bool:
+    return bool(alert["state"] == "firing")
 
 
 def repeated(alerts: Iterable[Value]) -> set[str]:

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from featurewatch.monitor.quorum.report import quorum_report
-from featurewatch.monitor.quorum.timers import RECENT_MS, QuorumCondition
-from featurewatch.streams.events import Event, ReplicaStatus, SourceState
+from featurewatch.monitor.quorum.timers import ACKNOWLEDGED, RECENT_MS, QuorumCondition
+from featurewatch.streams.events import Acknowledgement, Event, ReplicaStatus, SourceState
 from featurewatch.streams.outputs import Alert
 from featurewatch.streams.types import FeatureLevel
+from featurewatch.tables.fold.acknowledgements import ACKNOWLEDGED_TIMERS
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import NEW, replica
@@ -240,3 +241,44 @@ def test_the_report_of_a_quorum() -> None:
     quorum.vote({**THREE, 4: "D"})
     newer = quorum_report(quorum.engine.state.image)
     assert newer.may_fail is None, "the new voter is not described yet"
+
+
+@pytest.mark.parametrize(
+    ("votes", "rule"),
+    [
+        (({1: "A", 2: "B"}, THREE), "voter-rejoined"),
+        (({1: "A", 2: "B", 3: "D"},), "voter-directory-changed"),
+    ],
+)
+def test_a_change_that_was_meant_is_acknowledged(
+    votes: tuple[dict[int, str], ...], rule: str
+) -> None:
+    """The alert ends then, and fires again if it happens again."""
+    quorum = Quorum()
+    for voters in votes:
+        quorum.vote(voters)
+    alert = quorum.alert(rule)
+    for other in ("voter-rejoined", "voter-directory-changed"):
+        quorum.now_ms += 1000
+        id_ = alert.id.replace(rule, other)
+        ended = quorum.play(Acknowledgement(r.CLUSTER, id_, "ann", "a new disk", quorum.now_ms))
+        assert ended == ([f"-{rule}"] if other == rule else [])
+    assert quorum.wait(60_000) == []
+    quorum.vote({1: "A", 2: "B", 3: "E"})
+    assert "controller 3 votes" in quorum.alert("voter-directory-changed").summary.lower()
+
+
+def test_another_directory_is_not_acknowledged() -> None:
+    """A controller that fetches with another directory id still does."""
+    quorum = Quorum()
+    away = healthy(c3="silent")
+    quorum.describe(*away, observers=[replica(3, "D", "following")])
+    quorum.wait(LIMIT_MS)
+    alert = quorum.alert("voter-directory-changed")
+    event = Acknowledgement(r.CLUSTER, alert.id, "ann", "why not", quorum.now_ms)
+    assert quorum.play(event) == []
+
+
+def test_the_rules_that_can_be_acknowledged() -> None:
+    """What the fold passes on is what the monitor forgets."""
+    assert {*ACKNOWLEDGED} == ACKNOWLEDGED_TIMERS

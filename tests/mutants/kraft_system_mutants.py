@@ -122,6 +122,13 @@ KRAFT_SYSTEM_MUTANTS: Final = (
         "        self._retries.pop(broker_id, None)\n        self._numbers += 1\n",
     ),
     Mutant(
+        "M-48",
+        "brokers of other processes are not asked",
+        "reference/kraft/light_brokers/host.py",
+        "        versions = None if broker is None else await self._links.versions(broker)\n",
+        "        versions = None\n",
+    ),
+    Mutant(
         "M-49",
         "a request is used one level too early",
         f"{_BROKER}/api_versions.py",

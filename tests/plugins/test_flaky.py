@@ -74,11 +74,15 @@ XDIST = ("-p", "xdist", "-n", "1")
 SEVERAL = ("-p", "xdist", "-n", "2", "--dist", "loadfile")
 
 
-@pytest.fixture(params=[(), XDIST], ids=["one", "xdist"])
+WORKERS = pytest.mark.parametrize("options", [(), XDIST], indirect=True, ids=["one", "xdist"])
+"""In one process, and in a worker of another, which takes two seconds of a processor."""
+
+
+@pytest.fixture
 def options(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> tuple[str, ...]:
-    """In one process, and in a worker of another, without the seconds to load other plugins."""
+    """In one process, if a test has no `WORKERS`; without the seconds to load other plugins."""
     pytester.makeini(INI)
-    chosen: tuple[str, ...] = request.param
+    chosen: tuple[str, ...] = getattr(request, "param", ())
     return chosen
 
 
@@ -94,6 +98,7 @@ def log_of(pytester: pytest.Pytester) -> list[str]:
     return (pytester.path / "log").read_text().splitlines()
 
 
+@WORKERS
 def test_a_flaky_test_is_named_and_the_run_passes(
     pytester: pytest.Pytester, options: tuple[str, ...]
 ) -> None:
@@ -145,6 +150,7 @@ def test_a_shared_fixture_that_failed_is_set_up_again(
     result.stdout.fnmatch_lines(["*test_setup (setup)*", "E *it did not start"])
 
 
+@WORKERS
 def test_a_run_that_ends_early_does_not_lose_a_failure(
     pytester: pytest.Pytester, options: tuple[str, ...]
 ) -> None:
@@ -152,6 +158,29 @@ def test_a_run_that_ends_early_does_not_lose_a_failure(
     result = run(pytester, (*options, "-x"), FLAKY.format(1), UNMARKED)
     assert result.ret != 0
     assert "FAILED test_some.py::test_flaky_1 (and was not run again)" in result.outlines
+
+
+@pytest.mark.parametrize("options", [XDIST], indirect=True)
+def test_a_worker_reports_every_kind_of_failure(
+    pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    """Two flaky tests, one of them by its fixture, one that fails twice, and one with one try."""
+    result = run(pytester, options, FLAKY.format(1), FLAKY_SETUP, BROKEN, UNMARKED)
+    assert result.ret == 1
+    assert result.outlines[-1].strip("= ").startswith("2 failed, 1 passed, 2 flaky in")
+    assert result.outlines[-2] == "2 flaky tests, more than 1: the run fails"
+    result.stdout.fnmatch_lines_random(
+        [
+            "FLAKY test_some.py::test_flaky_1 - *",
+            "FLAKY test_some.py::test_setup - *it did not start",
+            "*test_setup (setup)*",
+            "FAILED test_some.py::test_broken - assert False",
+            "FAILED test_some.py::test_unmarked - *",
+        ]
+    )
+    log = log_of(pytester)
+    assert log.count("broken 2") == 1
+    assert "unmarked 2" not in log
 
 
 @pytest.mark.parametrize("options", [SEVERAL], indirect=True)

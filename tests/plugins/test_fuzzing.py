@@ -34,7 +34,7 @@ def test_each_test_has_its_share_and_findings_are_stored(pytester: pytest.Pytest
     fuzzed.assert_outcomes(passed=1, failed=1)
     count = re.search(r"([\d,]+)  \S+::test_any$", fuzzed.stdout.str(), re.MULTILINE)
     assert count is not None
-    assert int(count[1].replace(",", "")) > 100
+    assert int(count[1].replace(",", "")) > 20
     assert any(path.is_file() for path in (pytester.path / "tests" / "corpus").rglob("*"))
     suite = pytester.runpytest_subprocess("-k", "small")
     suite.assert_outcomes(failed=1)

@@ -1,11 +1,10 @@
 """The plugin that leaves tests and cases to the night."""
 
+import re
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-
-import pytest
 
 from featurewatch.stack.java.lock import jar_lock
 from tests.paths import ROOT
@@ -43,36 +42,30 @@ def test_drawn_rarely(number):
 """
 
 
-@pytest.mark.parametrize(
-    ("options", "releases"),
-    [
-        ([], ("4.1.2", "4.3.0")),
-        (["--releases", "3.3.2,3.7.0"], ("3.3.2", "3.7.0")),
-        (["--nightly"], RELEASES),
-    ],
-)
-def test_a_marked_test_runs_once_on_each_release(
-    tmp_path: Path, options: list[str], releases: tuple[str, ...]
-) -> None:
-    """Uses the mark's releases, the option's, or those of the night."""
-    output = _session(tmp_path, "--collect-only", *options)
-    marked = [line for line in output.splitlines() if "::test_marked[" in line]
-    assert marked == [f"test_some.py::test_marked[{release}]" for release in releases]
-
-
 def test_two_runs_by_day_are_the_same_and_one_by_night_is_larger(tmp_path: Path) -> None:
-    """By day a tenth of the cases and a third of the examples are tried, with the same seeds."""
-    day, again, night = (_session(tmp_path, "-s", *more) for more in ((), (), ("--nightly",)))
-    chosen = [line for line in day.splitlines() if "drawn" in line or "seeds" in line]
+    """By day a tenth of the cases and a third of the examples are tried, with the same seeds.
+
+    A marked test runs on the mark's releases, the option's, or those of the night. The sessions
+    are shared, since each takes a second and a half of a processor.
+    """
+    named = ("--releases", "3.3.2,3.7.0")
+    day, again, night = (_session(tmp_path, "-sv", *more) for more in ((), named, ("--nightly",)))
+    chosen = [line for line in day.splitlines() if "drawn " in line or "seeds " in line]
     assert "seeds 5 range(0, 2)" in day
-    assert chosen == [line for line in again.splitlines() if "drawn" in line or "seeds" in line]
+    assert chosen == [line for line in again.splitlines() if "drawn " in line or "seeds " in line]
     assert "1 deselected" in day
     assert "seeds 50 range(" in night
     assert "range(0, 20)" not in night
     assert "deselected" not in night
     for output, examples, rare in ((day, 33, 20), (night, 100, 24)):
-        drawn = Counter(line.split()[1] for line in output.splitlines() if "drawn" in line)
+        drawn = Counter(re.findall(r"drawn (\w+) \d+$", output, re.MULTILINE))
         assert drawn == {"a": examples, "b": examples, "rarely": rare}
+    for output, releases in (
+        (day, ["4.1.2", "4.3.0"]),
+        (again, ["3.3.2", "3.7.0"]),
+        (night, [*RELEASES]),
+    ):
+        assert re.findall(r"::test_marked\[(.+?)\] ", output) == releases
 
 
 def _session(directory: Path, *options: str) -> str:
@@ -81,7 +74,7 @@ def _session(directory: Path, *options: str) -> str:
         "[pytest]\naddopts = -p tests.plugins.nightly -p no:cacheprovider\n"
         f"pythonpath = {ROOT}\nmarkers =\n releases\n nightly\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", *options]
+    command = [sys.executable, "-m", "pytest", *options]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True)
     return done.stdout
 

@@ -84,7 +84,7 @@ def test_two_tests_of_one_name_end_the_run(pytester: pytest.Pytester, suite: Pat
     pytester.makepyfile(SHORT)
     with suite.with_name("conftest.py").open("a") as conftest:
         conftest.write("\ndef pytest_collection_modifyitems(items): items.append(items[0])\n")
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.stderr.fnmatch_lines(["*2 tests have one name: *test_one*"])
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
@@ -96,7 +96,7 @@ def test_a_test_with_jars_and_without_the_mark_ends_the_run(
     pytester.makepyfile("def test_jars(stack_cache): pass")
     with suite.with_name("conftest.py").open("a") as conftest:
         conftest.write("\n@pytest.fixture\ndef stack_cache(): pass\n")
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_inprocess()
     result.stderr.fnmatch_lines(["*test_jars needs the mark stack*"])
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 

@@ -70,12 +70,14 @@ def register(
     return record("REGISTER_BROKER_RECORD", data)
 
 
-def register_controller(node_id: int, ranges: Ranges) -> RecordJson:
-    """A controller registers."""
+def register_controller(
+    node_id: int, ranges: Ranges, *, migration_ready: bool = False
+) -> RecordJson:
+    """A controller registers; ``migration_ready``: migration is enabled on it (KIP-866)."""
     data = {
         "controllerId": node_id,
         "incarnationId": f"c{node_id}",
-        "zkMigrationReady": False,
+        "zkMigrationReady": migration_ready,
         "features": _features(ranges),
     }
     return record("REGISTER_CONTROLLER_RECORD", data)

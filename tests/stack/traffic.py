@@ -17,14 +17,22 @@ class Traffic:
     """Writes numbered messages with ``acks=all`` to each partition, and reads them.
 
     ``errors`` are deliveries that failed and messages out of order. ``pause_s`` is the time from
-    one message to the next.
+    one message to the next, ``timeout_ms`` how long one is sent again until it has failed.
     """
 
-    def __init__(self, servers: str, topic: str, partitions: int, pause_s: float = PAUSE_S) -> None:
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        partitions: int,
+        pause_s: float = PAUSE_S,
+        timeout_ms: int = 60_000,
+    ) -> None:
         self._servers = servers
         self._topic = topic
         self._partitions = partitions
         self._pause_s = pause_s
+        self._timeout_ms = timeout_ms
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._threads = [
@@ -75,7 +83,7 @@ class Traffic:
     def end_writing(self) -> None:
         """Ends the producer when everything is acknowledged; the consumer continues."""
         self._stopped.set()
-        self._threads[0].join(60.0)
+        self._threads[0].join(self._timeout_ms / 1000)
 
     def order_errors(self) -> list[str]:
         """The partitions whose messages were read out of order, or more than once."""
@@ -91,7 +99,7 @@ class Traffic:
                 "bootstrap.servers": self._servers,
                 "acks": "all",
                 "enable.idempotence": True,
-                "message.timeout.ms": 60_000,
+                "message.timeout.ms": self._timeout_ms,
             }
         )
         number = 0
@@ -106,7 +114,7 @@ class Traffic:
             producer.poll(0)
             number += 1
             time.sleep(self._pause_s)
-        producer.flush(60)
+        producer.flush(self._timeout_ms / 1000)
 
     def _on_delivery(self, sent_s: float, error: KafkaError | None, message: Message) -> None:
         if error is not None:

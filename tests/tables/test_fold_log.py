@@ -107,12 +107,16 @@ def test_unknown_fields_and_types_are_skipped() -> None:
 
 
 def test_a_delta_holds_what_changed() -> None:
-    """The delta of a level change has no node, that of a fencing no level and one node (M-63)."""
+    """The delta of a level change has no node, that of an unfencing no level and one node, and that
+    of a fencing of a fenced node nothing (M-63)."""
     image = fold_all([r.commit(9, r.level(MV, 21), *(r.register(i, OLD) for i in range(50)))])
     _, delta = fold(image, r.commit(10, r.level(MV, 20)))
     assert (dict(delta.nodes), len(delta.levels)) == ({}, 1)
-    _, delta = fold(image, r.commit(10, r.fence(3)))
+    image, delta = fold(image, r.commit(10, r.unfence(3)))
     assert ([key.node_id for key in delta.nodes], delta.levels) == ([3], ())
+    for again in (r.unfence(3), r.change(3, fenced=-1), r.fence(4), r.change(4, fenced=1)):
+        after, delta = fold(image, r.commit(11, again))
+        assert (dict(delta.nodes), delta.levels, after.nodes) == ({}, (), image.nodes)
 
 
 def test_the_cost_of_a_commit_follows_the_change() -> None:

@@ -1,5 +1,7 @@
 """A cluster in the middle of a roll, as a worker publishes and stores it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from featurewatch.monitor.rows import rows_of_state
@@ -13,7 +15,8 @@ from featurewatch.web.worker_rows import WorkerRows
 from tests.monitor.readiness.clusters import cluster, controllers, nodes
 from tests.simulation.records import CLUSTER
 from tests.tables.images import fold_all
-from tests.web.samples import message_of
+from tests.web.samples import NOW_MS, message_of, publish_history, read_model
+from tests.web.sites import Site, site
 
 ROLLED = CLUSTER
 
@@ -35,3 +38,14 @@ def publish(image: ClusterImage, model: FleetModel, rows: WorkerRows, now_ms: in
         rows.apply(key.encode(), value)
     model.set_times(ClusterId(made.cluster), {"mixed": now_ms - 4_000_000}, now_ms)
     return made
+
+
+@asynccontextmanager
+async def rolled(*releases: str) -> AsyncIterator[Site]:
+    """A served cluster whose nodes run these releases, with the rows of a worker."""
+    async with site(read_model()) as served:
+        served.server.rows.end_reading()
+        image = rolling(*(releases or ("4.0", "3.9", "3.9")))
+        publish(image, served.server.model, served.server.rows, NOW_MS)
+        publish_history(served.server.model)
+        yield served

@@ -43,6 +43,7 @@ STEPS = "upgrade:release%3D4.0%0Arestart:all@4.0%0Aupgrade:release%3D4.0"
 OF_CLUSTER = f"&cluster={ROLLED}"
 CLUSTER_VIEWS = {
     f"?view=history&from=1&to=2{OF_CLUSTER}": "21 (3.9-IV0)",
+    f"?view=upgrade{OF_CLUSTER}": "Restart the controllers on Kafka 4.0",
     f"?view=picture{OF_CLUSTER}": "Picture of the roll",
     f"?view=operations{OF_CLUSTER}": "Topic orders was created",
     f"?view=nodes{OF_CLUSTER}": "no node is known to differ",
@@ -226,6 +227,34 @@ async def test_a_picture_is_read_by_pointer_keys_and_tables(browser: Any) -> Non
         await expect(row).to_contain_text("4.0 from")
         await expect(row).to_contain_text("3.9, fenced from")
         await shown.shows("There is no way back")
+        assert shown.console == []
+
+
+async def test_an_upgrade_is_led_step_by_step(browser: Any) -> None:
+    """The next node with its command; it follows the roll and alerts, and a command that raises
+    levels is held back until nothing is in the way."""
+    async with tab(browser) as shown:
+        await shown.open(f"?view=upgrade{OF_CLUSTER}")
+        page, command = shown.page, shown.page.locator(".next .command code")
+        await expect(command).to_contain_text("check restart --node 2 --wait")
+        await shown.shows("the page holds no partitions")
+        await shown.shows("Point of no return ahead: step")
+        step = page.get_by_role("row", name="Let all nodes run Kafka 4.0", exact=False)
+        await expect(step).to_contain_text("restart the nodes on Kafka 3.9")
+        await step.get_by_text("needs, changes, commands").focus()
+        await page.keyboard.press("Enter")
+        await expect(step).to_contain_text("look at latency, errors and consumer lag")
+        publish(rolling("4.0", "4.0", "4.0"), shown.server.model, shown.server.rows, now_ms())
+        shown.apply(alert_of(ROLLED, 3))
+        await expect(page.locator(".next")).to_contain_text("Finalize the levels of Kafka 4.0")
+        await shown.shows("1 check says no")
+        await shown.shows("Its command comes here when nothing is in the way.")
+        await expect(command).to_have_count(0)
+        shown.apply(alert_of(ROLLED, 3, state=AlertState.RESOLVED, at_ms=now_ms()))
+        await expect(command.first).to_contain_text("upgrade finalize --plan plan.yaml")
+        await shown.shows("nothing is in the way")
+        await page.get_by_role("link", name="4.4", exact=True).click()
+        await shown.shows("Restart the controllers on Kafka 4.4")
         assert shown.console == []
 
 

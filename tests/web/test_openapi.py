@@ -42,6 +42,7 @@ def described() -> dict[str, Any]:
         "cluster": [ROLLED],
         "target": releases(),
         "newTarget": releases(),
+        "upgradeTarget": releases(),
         "release": releases(),
         "topic": sorted(schemas.described()),
     }.items():

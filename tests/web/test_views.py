@@ -2,8 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -32,7 +31,7 @@ from featurewatch.web.views.node_views import node_views
 from featurewatch.web.views.rehearsal import MAX_OUTCOMES, MAX_STEP_CHARS, MAX_STEPS
 from featurewatch.web.worker_rows import WorkerRows
 from tests.simulation import records as r
-from tests.web.rolls import ROLLED, publish, rolling
+from tests.web.rolls import ROLLED, publish, rolled, rolling
 from tests.web.samples import (
     NOW_MS,
     alert_of,
@@ -44,7 +43,7 @@ from tests.web.samples import (
     read_model,
     state_of,
 )
-from tests.web.sites import Site, site
+from tests.web.sites import site
 
 PATH = f"/clusters/{ROLLED}"
 
@@ -68,17 +67,6 @@ class SlowRows(WorkerRows):
         """As the class above, after its time."""
         self.now_ms += self._costs_ms.get(cluster, self.cost_ms)
         return super().readiness(cluster, target, now_ms)
-
-
-@asynccontextmanager
-async def rolled(*releases: str) -> AsyncIterator[Site]:
-    """A served cluster whose nodes run these releases, with the rows of a worker."""
-    async with site(read_model()) as served:
-        served.server.rows.end_reading()
-        image = rolling(*(releases or ("4.0", "3.9", "3.9")))
-        publish(image, served.server.model, served.server.rows, NOW_MS)
-        publish_history(served.server.model)
-        yield served
 
 
 async def test_the_fleet_is_listed_by_who_can_go_to_a_release() -> None:

@@ -291,16 +291,16 @@ class EventProcessor:
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
         began_s, began_used_s = self._monotonic(), self._processor_time()
-        if due_partition(message, self._limits) != message.partition:
-            encoded = self._step(message)
-            await self._publish(encoded)  # a dead letter, which says nothing about its cluster
-            self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
-            return
         named = ClusterId((message.key or b"").decode(errors="replace"))
-        if named in self.states and self._share.is_over(named, began_s):
+        is_over = named in self.states and self._share.is_over(named, began_s)
+        if is_over and due_partition(message, self._limits) == message.partition:
             await self._pass_over(topic, named, message, table)
             return
         encoded = self._step(message)
+        if encoded.result.is_misplaced:
+            await self._publish(encoded)  # a dead letter, which says nothing about its cluster
+            self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
+            return
         if not encoded.result.step.delta.from_snapshot:  # it costs what the cluster has
             used_s = self._processor_time() - began_used_s
             self._share.charge(named, used_s, len(message.value or b""), began_s)

@@ -8,9 +8,9 @@ therefore noticed before the next message is processed:
   are unknown until their sources have published their whole state again.
 - An output gets the current state again: each cluster's state, its firing alerts, its newest
   snapshot. What was published before is reported as lost.
-- A changelog without the row is new, and so is one whose row has another changelog's id. If
-  outputs of its clusters exist, its rows are lost: the states continue from what was published
-  (`agents.published_outputs`).
+- A changelog without the row is new, and so is one whose row has another changelog's id, or none
+  because its rows are void (`agents.changelog`). If outputs of its clusters exist, its rows are
+  lost: the states continue from what was published (`agents.published_outputs`).
 
 The rows of a cluster that this version cannot read, as those of another version may be, are as good
 as lost: they are deleted, and the cluster continues from what was published of it.
@@ -35,6 +35,7 @@ from typing import Final, Protocol
 
 import orjson
 
+from featurewatch.agents.changelog import STAMP, UNENDED, stamp_of
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.published_outputs import (
     PublishedState,
@@ -58,7 +59,6 @@ from featurewatch.tables.rows import cluster_of
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 
-_ROW: Final = "topic-ids/"
 _HISTORIES: Final = tuple(topic for topic in WORKER_OUTPUTS if not topic.is_compacted)
 """The outputs whose earlier messages cannot be published again."""
 
@@ -66,6 +66,7 @@ _JUDGES: Final = "judged by"
 """The key of `judges` among the ids of topics; no topic has a space in its name."""
 
 _ROWS_LOST: Final = "the changelog of the worker's tables was deleted, and its rows are lost"
+_ROWS_VOID: Final = "the bus has lost the end of a transaction of rows of the worker's tables"
 _UNREAD_LOST: Final = "messages expired before a worker had committed what it read of them"
 
 Rows = Mapping[bytes, bytes]
@@ -77,8 +78,8 @@ def split_rows(rows: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, b
     """The rows of clusters, and the ids of topics by partition."""
     states, stored = [], {}
     for key, value in rows:
-        if key.startswith(_ROW.encode()) and b"|" not in key:
-            stored[int(key.removeprefix(_ROW.encode()))] = orjson.loads(value)
+        if key.startswith(STAMP.encode()) and b"|" not in key:
+            stored[int(key.removeprefix(STAMP.encode()))] = orjson.loads(value)
         else:
             states.append((key, value))
     return states, stored
@@ -161,8 +162,11 @@ class TopicChanges:
         if read:
             for published in await asyncio.to_thread(read_published_states, self._bus, read):
                 cluster = published.state.image.cluster
-                if self._processor.partition_of_cluster(cluster) in lost:
-                    await self._go_on_from(published, _ROWS_LOST)
+                partition = self._processor.partition_of_cluster(cluster)
+                if partition in lost:
+                    written_for = stored.get(partition, {}).get(self._changelog)
+                    reason = _ROWS_VOID if written_for == UNENDED else _ROWS_LOST
+                    await self._go_on_from(published, reason)
                 elif cluster in unreadable:
                     await self._go_on_from(published, str(unreadable[cluster]))
         unread = await self._with_lost_inputs(changes)
@@ -176,8 +180,7 @@ class TopicChanges:
             outputs = [topic for topic in WORKER_OUTPUTS if self._bus.topic(topic) in changed]
             if outputs:
                 await self._publish_again(outputs, partition)
-            row = f"{_ROW}{partition}", orjson.dumps(self._ids)
-            await self._processor.write_stamp(partition, row)
+            await self._processor.write_stamp(partition, stamp_of(partition, self._ids))
         await self._processor.commit_rows()
 
     async def _drop_rows(

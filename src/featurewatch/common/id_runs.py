@@ -7,8 +7,8 @@ MAX_RUNS: Final = 8
 
 
 def format_ids(nodes: Iterable[int]) -> str:
-    """Ids with runs drawn together, ``1-3, 7``; after some runs only how many more there are."""
-    ordered = sorted(nodes)
+    """Returns each id once, runs drawn together, ``1-3, 7``; after `MAX_RUNS` only a count."""
+    ordered = sorted(set(nodes))
     runs: list[list[int]] = []
     for node in ordered:
         if runs and node == runs[-1][1] + 1:

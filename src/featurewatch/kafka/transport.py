@@ -58,6 +58,11 @@ class AsyncioTransport:
         """Whether it was closed from this side."""
         return self._writer.is_closing()
 
+    @property
+    def is_closed_by_peer(self) -> bool:
+        """Whether the peer has closed it, and all that it sent is read."""
+        return self._reader.at_eof()
+
     async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
         """See `Transport.exchange`; closes the connection unless a whole frame comes.
 
@@ -94,7 +99,7 @@ class AsyncioTransport:
 
 async def connect_asyncio(
     address: Address, tls: ssl.SSLContext | None, timeout_s: float
-) -> Transport:
+) -> AsyncioTransport:
     """The `Connect` of every client outside of tests."""
     name = address.host if tls else None
     async with asyncio.timeout(timeout_s):

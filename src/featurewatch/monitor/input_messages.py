@@ -46,11 +46,13 @@ class ProcessResult:
     """The state before a message, the step that it caused, and its dead letter if it is unreadable.
 
     A message that was already applied causes an empty step; its dead letter is produced again.
+    ``is_misplaced``: it is on another partition than its cluster, about which it says nothing.
     """
 
     before: MonitorState
     step: StepResult
     dead_letter: DeadLetter | None = None
+    is_misplaced: bool = False
 
 
 def format_location(topic: str, partition: int, offset: int) -> str:
@@ -117,16 +119,17 @@ def process(
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)
     if event is None:
         event = decode_input(topic, message.key, message.value)
-    if not isinstance(event, MalformedEventError):
-        if not _is_accepted(event.cluster, limits):
-            reason = f"the cluster {brief(event.cluster)} is not in bus.accepted_clusters"
-            return set_aside(message, reason, state_of, limits)
-        if (due := due_partition(message, limits)) != message.partition:
-            reason = f"its cluster is on partition {due}: its producer chose another one"
-            return set_aside(message, reason, state_of, limits)
+    due = due_partition(message, limits)
+    if isinstance(event, MalformedEventError):
+        reason = str(event)
+    elif not _is_accepted(event.cluster, limits):
+        reason = f"the cluster {brief(event.cluster)} is not in bus.accepted_clusters"
+    elif due != message.partition:
+        reason = f"its cluster is on partition {due}: its producer chose another one"
+    else:
         before = state_of(event.cluster)
         return ProcessResult(before, step(before, event, position, limits))
-    return set_aside(message, str(event), state_of, limits)
+    return _set_aside(message, due, reason, state_of, limits)
 
 
 def set_aside(
@@ -141,6 +144,16 @@ def set_aside(
     and if it is on the partition of that cluster: a key alone never adds a cluster, and an offset
     of another partition says nothing about the messages of this one. ``state_of`` is `process`'s.
     """
+    return _set_aside(message, due_partition(message, limits), reason, state_of, limits)
+
+
+def _set_aside(
+    message: InputMessage,
+    due: int,
+    reason: str,
+    state_of: Callable[[ClusterId], MonitorState],
+    limits: Limits,
+) -> ProcessResult:
     topic = input_topic(message.topic)
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)
     key = (message.key or b"").decode(errors="replace")
@@ -150,13 +163,12 @@ def set_aside(
     payload = message.value or b""
     dead_letter = DeadLetter(cluster, place, reason, payload, message.time_ms)
     is_known = before.image.cluster == cluster and not before.image.forgotten
-    is_placed = due_partition(message, limits) == message.partition
-    if not is_known or not is_placed or not _is_accepted(cluster, limits):
-        nothing = StepResult(before, SKIPPED, Cause(place, message.time_ms))
-        return ProcessResult(before, nothing, dead_letter)
-    return ProcessResult(
-        before, step_unreadable(before, place, reason, position, limits), dead_letter
-    )
+    is_misplaced = due != message.partition
+    if not is_known or is_misplaced or not _is_accepted(cluster, limits):
+        result = StepResult(before, SKIPPED, Cause(place, message.time_ms))
+    else:
+        result = step_unreadable(before, place, reason, position, limits)
+    return ProcessResult(before, result, dead_letter, is_misplaced)
 
 
 def _is_accepted(cluster: ClusterId, limits: Limits) -> bool:

@@ -22,6 +22,7 @@ from featurewatch.monitor.alerts import (
 from featurewatch.monitor.operations.records import UnreadableRecord
 from featurewatch.monitor.operations.state import PartitionsState
 from featurewatch.monitor.operations.tracker import TrackResult, track
+from featurewatch.monitor.quorum.timers import acknowledged
 from featurewatch.monitor.readiness.state_timers import (
     DEFAULT_LIMITS,
     NO_TIMES,
@@ -147,6 +148,9 @@ def step(
         partitions, subjects = tracked.state, tracked.subjects
         after = _with_unreadable(after, tracked.unreadable)
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
+    if isinstance(event, Acknowledgement):
+        rule = event.alert.removeprefix(f"{after.cluster}/").partition("/")[0]
+        times = replace(times, quorum=acknowledged(times.quorum, rule))
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
     context = RuleContext(after, times, limits, at_ms, received_ms, partitions)
     firing, alert_changes, held, budget = evaluate(

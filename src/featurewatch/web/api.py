@@ -1,7 +1,7 @@
 """The resources of the HTTP API, version 1: JSON of the topics, and what follows from it."""
 
-import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from featurewatch.streams.topics import ALL
 from featurewatch.streams.types import METADATA_VERSION, ClusterId
 from featurewatch.web.change_index import DocumentKey
 from featurewatch.web.cluster_locks import ClusterLocks
+from featurewatch.web.computed_reports import ComputedReports
 from featurewatch.web.documents import HEALTHS, urgency
 from featurewatch.web.live import EventStreams
 from featurewatch.web.model import FleetModel
@@ -36,7 +37,6 @@ from featurewatch.web.parameters import (
     sorted_by,
 )
 from featurewatch.web.problems import ProblemError, not_read
-from featurewatch.web.report_cache import ReportCache
 from featurewatch.web.views.bounded_report import bounded_document
 from featurewatch.web.views.checks import (
     cluster_of_request,
@@ -73,12 +73,12 @@ class Api:
         self._rows = rows
         self._streams = streams
         self._now_ms = now_ms
-        self._locks = ClusterLocks()
-        self._computed = ComputedViews(model, rows, now_ms, self._locks)
+        locks = ClusterLocks()
+        self._reports = ComputedReports(rows, locks, now_ms)
+        self._computed = ComputedViews(model, rows, self._reports, now_ms, locks)
         self._past = PastViews(model, now_ms)
         self._alerts: list[tuple[SortKey, Alert]] = []
         self._alerts_sequence = -1
-        self._reports = ReportCache()
         self._asyncapi = asyncapi()
         self._openapi = orjson.dumps(document(), option=orjson.OPT_INDENT_2)
 
@@ -92,6 +92,7 @@ class Api:
             "/clusters/{cluster}/readiness": self.show_readiness,
             "/clusters/{cluster}/views": self._computed.list_views,
             "/clusters/{cluster}/quorum": self._computed.show_quorum,
+            "/clusters/{cluster}/upgrade": self._computed.show_upgrade,
             "/clusters/{cluster}/rehearsal": self._computed.show_rehearsal,
             "/clusters/{cluster}/picture": self._past.show_picture,
             "/clusters/{cluster}/epochs": self._past.list_epochs,
@@ -166,18 +167,13 @@ class Api:
             release_of_query(request.query, "target"),
         )
         require_rows(self._rows)
-        name = target.name if target else ""
-        version = self._rows.version(cluster)
-        etag = self._etag(request, version)
-        # Its statements about unavailable nodes also depend on the time.
-        key = cluster, name, version * 1_000_000_000 + self._now_ms() // 10_000
-        # One at a time of each cluster: restoring a large one takes long.
-        async with self._locks.of(cluster):
-            body = self._reports.get(key)
-            if body is None:
-                body = await asyncio.to_thread(self._assess, cluster, target)
-                self._reports.put(key, body)
-            return response(request, body, etag)
+        etag = self._etag(request, self._rows.version(cluster))
+        body = await self._reports.get(
+            cluster,
+            f"readiness {target.name if target else ''}",
+            partial(self._assess, cluster, target),
+        )
+        return response(request, body, etag)
 
     async def list_alerts(self, request: web.Request) -> web.Response:
         """The alerts that fire, and those that were resolved in the last hour."""

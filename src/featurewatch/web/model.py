@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from featurewatch.monitor.roll_picture.model import RollPicture
+from featurewatch.monitor.roll_picture.timeline import node_states
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, STATE
@@ -177,6 +178,23 @@ class FleetModel:
         """The alerts that fire, and those that were resolved lately."""
         return [*self._alerts.values()]
 
+    def firing(self, cluster: str) -> tuple[Alert, ...]:
+        """The alerts of a cluster that fire."""
+        return tuple(self._firing.get(cluster, {}).values())
+
+    def doubt(self, cluster: str) -> str | None:
+        """Why the state of a cluster that has one is unknown; None: it is known."""
+        reason: str | None = self._summaries[cluster]["unknown_reason"]
+        return reason
+
+    def past_software(self, cluster: str) -> frozenset[str]:
+        """The names of what nodes of a cluster were seen to run before, and at its newest
+        revision."""
+        seen = {*self.rolls.past_software(cluster)}
+        for revision in self.history.revisions(cluster, 1):
+            seen.update(state.software.name for state in node_states(revision).values())
+        return frozenset(seen)
+
     def changes(self, cluster: str) -> list[FeatureChange]:
         """The newest changes of a cluster, newest first."""
         changes = self._changes.get(cluster, ())
@@ -246,7 +264,7 @@ class FleetModel:
             self.index.mark_changed(DocumentKey("state", cluster), is_content=is_content)
 
     def _facts(self, snapshot: Snapshot, now_ms: int) -> ClusterFacts:
-        firing = tuple(self._firing.get(snapshot.cluster, {}).values())
+        firing = self.firing(snapshot.cluster)
         since = self._since.get(snapshot.cluster, {})
         return ClusterFacts(snapshot, firing, since, now_ms)
 

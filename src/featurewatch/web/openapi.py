@@ -87,6 +87,14 @@ def _operations() -> dict[str, dict[str, Any]]:
             "Quorum",
             "cluster",
         ),
+        "/clusters/{cluster}/upgrade": _operation(
+            "showUpgrade",
+            "The plan of an upgrade as `featurewatch upgrade plan` makes it, where the cluster is "
+            "in it, what must hold before the next step, and the way back of each",
+            "Upgrade",
+            "cluster",
+            "upgradeTarget",
+        ),
         "/clusters/{cluster}/rehearsal": _operation(
             "showRehearsal",
             "The outcomes of steps on a model of its controllers, as `featurewatch rehearse "
@@ -198,6 +206,12 @@ def _parameters() -> dict[str, Any]:
         "cursor": query("cursor", "`next_cursor` of the page before", TEXT),
         "target": query("target", "A release; default: the newest that a node runs", TEXT),
         "newTarget": query("target", "A release; default: the newest", TEXT),
+        "upgradeTarget": query(
+            "target",
+            "A release; default: that which nodes run and others, or levels, do not yet, else the "
+            "newest",
+            TEXT,
+        ),
         "release": query(
             "release", "Release of the active controller; default: the known one", TEXT
         ),

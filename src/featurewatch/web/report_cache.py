@@ -1,4 +1,4 @@
-"""The readiness reports that were computed last. Pure."""
+"""The reports that were computed last. Pure."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ MAX_REPORT_BYTES: Final = 16 << 20
 hundred features that none of them supports has 700 kB."""
 
 ReportKey = tuple[str, str, int]
-"""A cluster, the name of a release, and a number that changes with what the report depends on."""
+"""A cluster, the name of the report, and a number that changes with what the report depends on."""
 
 
 class ReportCache:

@@ -5,12 +5,12 @@ them by the same function as that of ``featurewatch readiness``. Pure.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from featurewatch.controller.kraft.releases import Release
 from featurewatch.monitor.readiness import DEFAULT_LIMITS, ReadinessReport, assess_readiness
 from featurewatch.monitor.readiness.rows import TIMERS, timers_of_rows
-from featurewatch.monitor.readiness.state_timers import CLUSTER, Limits
+from featurewatch.monitor.readiness.state_timers import CLUSTER, Limits, StateTimers
 from featurewatch.monitor.rows import StateRowError, restoring
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
@@ -28,14 +28,23 @@ class RowsTooLargeError(StateRowError):
     """A cluster has more rows than are restored on request."""
 
 
+class RestoredCluster(NamedTuple):
+    """What the rows of a cluster say of it, without its partitions and alerts."""
+
+    image: ClusterImage
+    times: StateTimers
+
+
 class WorkerRows:
-    """The newest row of each key, by cluster."""
+    """The newest row of each key, by cluster; ``limits`` are those by which they are judged."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.is_complete = False
         """Whether the changelog has been read to its end once."""
-        self._limits = limits
+        self.limits = limits
         self._rows: dict[ClusterId, dict[str, bytes]] = {}
+        self._count = 0
+        """Changes of all rows: no number is used again, also where a cluster comes back."""
         self._versions: dict[ClusterId, int] = {}
         self._reading: dict[ClusterId, dict[str, bytes]] | None = None
 
@@ -51,7 +60,8 @@ class WorkerRows:
             rows[cluster].pop(name, None)
             if not rows[cluster]:
                 del rows[cluster]
-        self._versions[cluster] = self._versions.get(cluster, 0) + 1
+        self._count += 1
+        self._versions[cluster] = self._count
         return cluster if name == TIMERS else None
 
     def begin_reading(self) -> None:
@@ -62,7 +72,8 @@ class WorkerRows:
         """The changelog has been read to its end; returns all clusters that have rows."""
         if self._reading is not None:
             self._rows, self._reading = self._reading, None
-            self._versions = {cluster: self._versions.get(cluster, 0) + 1 for cluster in self._rows}
+            self._count += 1
+            self._versions = dict.fromkeys(self._rows, self._count)
         self.is_complete = True
         return [*self._rows]
 
@@ -93,15 +104,14 @@ class WorkerRows:
         Raises:
             StateRowError: Another version wrote its rows, or they are too large.
         """
-        rows = self._rows_of(cluster)
-        if not rows:
+        found = self.restored(cluster)
+        if found is None:
             return None
-        with restoring(cluster):
-            image, times = image_of_rows(cluster, rows), timers_of_rows(rows)
-        return assess_readiness(image, target, times=times, limits=self._limits, now_ms=now_ms)
+        image, times = found
+        return assess_readiness(image, target, times=times, limits=self.limits, now_ms=now_ms)
 
-    def image(self, cluster: ClusterId) -> ClusterImage | None:
-        """The image of a cluster; None: there are no rows of it.
+    def restored(self, cluster: ClusterId) -> RestoredCluster | None:
+        """The image of a cluster, and its timers; None: there are no rows of it.
 
         Raises:
             StateRowError: Another version wrote its rows, or they are too large.
@@ -110,7 +120,7 @@ class WorkerRows:
         if not rows:
             return None
         with restoring(cluster):
-            return image_of_rows(cluster, rows)
+            return RestoredCluster(image_of_rows(cluster, rows), timers_of_rows(rows))
 
     def _rows_of(self, cluster: ClusterId) -> dict[str, bytes]:
         """A copy of the rows, which later reads do not change."""

@@ -96,11 +96,11 @@ def partition_of(question: Json) -> KraftPartition:
 
 
 def written(change: PartitionChange) -> Json:
-    """The fields of a record in the form of the harness."""
+    """The fields of a record in the form of the harness, which has no directories."""
     return {
         name: [*value] if isinstance(value, tuple) else value
         for name, value in asdict(change).items()
-        if value is not None
+        if value is not None and name != "has_directories"
     }
 
 

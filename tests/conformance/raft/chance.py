@@ -41,14 +41,8 @@ from featurewatch.reference.kraft.machines.requests import (
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.streams.types import LOG_START, OffsetAndEpoch
 from tests.conformance.raft.changes import OBSERVER, STRANGER, ChangesByChance
-from tests.conformance.raft.ours import (
-    CLUSTER,
-    OurVoter,
-    Request,
-    Setting,
-    directory_of,
-    endpoint,
-)
+from tests.conformance.raft.ours import OurVoter, Request
+from tests.conformance.raft.setting import CLUSTER, Setting, directory_of, endpoint
 
 _UPDATE_ERRORS: Final = (NOT_LEADER_OR_FOLLOWER, UNSUPPORTED_VERSION, INCONSISTENT_CLUSTER_ID)
 

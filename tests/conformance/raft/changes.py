@@ -24,7 +24,8 @@ from featurewatch.reference.kraft.machines.requests import (
 )
 from featurewatch.streams.types import LOG_START, UNSUPPORTED, OffsetAndEpoch, SupportedRange
 from tests.conformance.raft.forms import key_of, oldest_of
-from tests.conformance.raft.ours import CLUSTER, OurVoter, Setting, directory_of, endpoint
+from tests.conformance.raft.ours import OurVoter
+from tests.conformance.raft.setting import CLUSTER, Setting, directory_of, endpoint
 from tests.simulation.kraft.world import snapshot_of
 
 OBSERVER: Final = 8

@@ -13,12 +13,8 @@ from featurewatch.reference.kraft.machines.replicas import text_of
 from featurewatch.reference.kraft.machines.requests import AskVersions
 from featurewatch.reference.kraft.machines.states import State
 from tests.conformance.raft.chance import Chance
-from tests.conformance.raft.ours import (
-    CLUSTER,
-    OurVoter,
-    Request,
-    endpoint,
-)
+from tests.conformance.raft.ours import OurVoter, Request
+from tests.conformance.raft.setting import CLUSTER, endpoint
 
 STEPS: Final = 40
 _ANSWER_WITHIN_MS: Final = 1_999

@@ -1,5 +1,6 @@
 """The invariants of a KRaft log: none fires on what controllers do, each fires on its fault."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -19,6 +20,7 @@ from featurewatch.controller.partitions.kraft_invariants import (
     broken_by_creation,
     broken_invariants,
 )
+from featurewatch.controller.partitions.legality import written_fields
 from tests.plugins.nightly import case_count, case_seeds
 
 BROKERS = range(1, 7)
@@ -202,3 +204,13 @@ def test_new_partitions(
 ) -> None:
     """A new partition is led by the first member of its ISR, and all counts are 0."""
     assert broken_by_creation(partition, leader_epoch, 0) == rules
+
+
+def test_directories_alone_are_a_change() -> None:
+    """A broker that enters KRaft mode assigns its replicas to directories, and nothing else
+    (KIP-858)."""
+    data = {"topicId": "T", "partitionId": 4, "directories": ["AAAAAAAAAAAAAAAAAAAAAA"]}
+    change = CheckedChange(KraftElectionRules((3, 9)), LED, written_fields(data), {1, 2, 3}, 2)
+    assert broken_invariants(change) == []
+    empty = written_fields({**data, "directories": None})
+    assert broken_invariants(replace(change, record=empty)) == [PartitionInvariant.CHANGES]

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from featurewatch.integrations.mcp.page_client import PageClient
 from featurewatch.integrations.mcp.server import PATH, http_server, listen, make_server
 from featurewatch.integrations.mcp.tools import TOOLS
 from tests.common.http.ports import OTHER_TOKEN, TOKEN, Files
-from tests.web.samples import alert_of, read_model, state_of
+from tests.simulation import records as r
+from tests.web.rolls import publish, rolling
+from tests.web.samples import NOW_MS, alert_of, read_model, state_of
 from tests.web.sites import Site, site
 
 DEADLINE_S = 180.0
@@ -88,6 +91,30 @@ async def test_an_assistant_reads_the_fleet() -> None:
                 assert result.is_error
                 assert message in result.content[0].text  # type: ignore[union-attr]
         await page.close()
+
+
+async def test_an_assistant_reads_the_quorum() -> None:
+    """What the page has of it: with a state for each voter, and unknown while nobody described it.
+
+    What is not stored yet is an error, not a quorum without voters.
+    """
+    image = rolling("4.0", "3.9", "3.9")
+    voters = [r.replica(1), r.replica(2), r.replica(3, state="silent")]
+    described = replace(image.answers, quorum=r.quorum(voters, seen_ms=NOW_MS))
+    async with site() as served, Client(make_server(PageClient(address_of(served)))) as client:
+        served.server.rows.end_reading()
+        call = ("quorum", {"cluster": image.cluster})
+        publish(image, served.server.model, served.server.rows, NOW_MS)
+        unknown = content_of(await client.call_tool(*call))
+        assert (unknown["fetching"], unknown["may_fail"]) == (None, None)
+        assert unknown["detail"]
+        publish(replace(image, answers=described), served.server.model, served.server.rows, NOW_MS)
+        known = content_of(await client.call_tool(*call))
+        assert known == await served.body(f"/clusters/{image.cluster}/quorum")
+        assert (known["majority"], known["fetching"], known["may_fail"]) == (2, 2, 0)
+        assert [voter["state"] for voter in known["voters"]] == ["following", "following", "silent"]
+        missing = await client.call_tool("quorum", {"cluster": "a-cluster"})
+        assert missing.is_error
 
 
 async def test_logins_are_those_of_the_page(tmp_path: Path) -> None:

@@ -64,10 +64,24 @@ def timed(event: LogCommit, hours: float) -> LogCommit:
     return replace(event, append_ms=at_ms, seen_ms=at_ms)
 
 
-def planned(state: MonitorState, target: str, *, soak_hours: float = 24, running: str = "") -> Plan:
+def planned(
+    state: MonitorState,
+    target: str,
+    *,
+    soak_hours: float = 24,
+    running: str = "",
+    validation_hours: float = 168,
+) -> Plan:
     """The plan of a cluster."""
     request = PlanRequest(
-        release_of(target), NOW_MS, "0.1.0", round(soak_hours * HOUR_MS), OPTIONS, running, "z:2181"
+        release_of(target),
+        NOW_MS,
+        "0.1.0",
+        round(soak_hours * HOUR_MS),
+        OPTIONS,
+        running,
+        "z:2181",
+        validation_ms=round(validation_hours * HOUR_MS),
     )
     return make_plan(state, request, LIMITS)
 

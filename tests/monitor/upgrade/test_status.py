@@ -16,14 +16,18 @@ from featurewatch.monitor.upgrade import (
     status_of,
 )
 from featurewatch.streams.types import ClusterId
+from tests.monitor.readiness.clusters import ranges
 from tests.monitor.upgrade.states import (
     BEFORE,
+    BROKERS,
+    CONTROLLERS,
     HAUNTED,
     LIMITS,
     NOW_MS,
     PLAN,
     after,
     broker,
+    kraft,
     planned,
     rolled,
     timed,
@@ -62,6 +66,15 @@ def test_each_moment_of_a_roll(
         assert f"--node {next_node} " in command
 
 
+def test_another_controller_became_active() -> None:
+    """The plan has it first, and the roll has it last of the controllers."""
+    state = after([r.commit(58, r.leader_change(2, [1, 2, 3])), r.following(59)], BEFORE)
+    assert PLAN.controllers == (2, 3, 1)
+    found = status(state)
+    assert found.next_node == 3
+    assert "--node 3 " in found.commands[0]
+
+
 def test_a_finished_upgrade_is_complete() -> None:
     """The optional step does not count."""
     levels = [r.level(name, level) for name, level in PLAN.after.items()]
@@ -81,6 +94,17 @@ def test_a_soak_cut_short_begins_again() -> None:
     assert found.current is not None
     assert found.current.id == "soak"
     assert "10 h of 1 d" in found.steps[3].text
+
+
+def test_a_registration_that_is_removed_leaves_the_soak() -> None:
+    """The nodes that live ran the release all the time; nor does a restart begin it again."""
+    haunted = after([timed(r.commit(94, r.fence(5)), 61)], rolled(2, 3, 1, 4))
+    removed = after([timed(r.commit(95, r.unregister(5)), 99)], haunted)
+    found = status(after([r.following(96, seen_ms=NOW_MS)], removed))
+    assert found.steps[3].text == "all nodes have run Kafka 4.4 for 1 d 16 h of 1 d"
+    restarted = after([broker(5, "4.4", 94, 99)], rolled(2, 3, 1, 4, 5))
+    found = status(after([r.following(96, seen_ms=NOW_MS)], restarted))
+    assert found.steps[3].text == "all nodes have run Kafka 4.4 for 1 d 16 h of 1 d"
 
 
 def test_what_changed_since_the_plan_is_said() -> None:
@@ -138,6 +162,27 @@ def test_every_precondition_of_the_last_step(
     checks = finalize_preconditions(ReadPlan(PLAN, edited), state, LIMITS, NOW_MS)
     found = {one.name: str(one.verdict) for one in checks if one.verdict is not Verdict.YES}
     assert found == failing
+
+
+@pytest.mark.parametrize(
+    ("target", "ghost", "remedy", "last"),
+    [
+        ("4.3", "3.9", "start a controller with node.id 9 on Kafka 4.3, ", "; (3) stop it"),
+        ("4.4", "3.9", "start a controller with node.id 9 on Kafka 4.4, ", "controller "),
+        ("4.3", "4.3", "start a controller with node.id 9 on Kafka 4.4, ", "controller "),
+        ("4.3", "4.4", "finalize that, then: featurewatch cluster unregister-", "controller "),
+    ],
+)
+def test_a_ghost_controller_is_removed_on_the_way(
+    target: str, ghost: str, remedy: str, last: str
+) -> None:
+    """By the software of the plan, where its own supports no level of that."""
+    before = kraft(CONTROLLERS, BROKERS, r.register_controller(9, ranges(ghost)))
+    found = status(before, planned(BEFORE, target))
+    (ghosts,) = (check for check in found.checks if check.name == "ghosts")
+    assert ghosts.text == "registered without a living node: controller 9"
+    assert remedy in ghosts.remedy
+    assert last in ghosts.remedy[-70:]
 
 
 def test_an_alert_that_matters_is_in_the_way() -> None:

@@ -12,19 +12,15 @@ from featurewatch.monitor.upgrade import (
     PlanError,
     PlanRequest,
     ReadPlan,
-    StepState,
     make_plan,
     parse_plan,
     plan_text,
-    status_of,
 )
 from featurewatch.monitor.upgrade.preflight import preflight
-from featurewatch.streams.events import Event
 from featurewatch.streams.types import NodeId
 from tests.monitor.upgrade.states import LIMITS, NOW_MS, OPTIONS, after, planned, zookeeper
 from tests.simulation import records as r
 from tests.simulation import znodes as z
-from tests.simulation.records import MV
 
 READY = {"inter.broker.protocol.version": "3.9", "log.dirs": "/data"}
 MIGRATION = ["controllers", "migrate", "kraft-brokers", "validate", "finalize-migration"]
@@ -156,18 +152,3 @@ def test_a_cluster_without_controller_and_with_leftovers() -> None:
     assert {one.name: one.verdict for one in preflight(bare.image, None)}[
         "controller"
     ] is Verdict.NO
-
-
-@pytest.mark.parametrize(
-    ("migration", "current"),
-    [(2, "migrate"), (1, "kraft-brokers"), (3, "roll-controllers")],
-)
-def test_the_status_follows_the_log(migration: int, current: str) -> None:
-    """Before it, ZooKeeper shows nothing; from the controllers' start on, the log does."""
-    plan = planned(zookeeper(), "4.4", running="3.9")
-    before = status_of(ReadPlan(plan, edited=False), zookeeper(), LIMITS, NOW_MS)
-    assert (before.verdict, before.steps[0].state) == (Verdict.UNKNOWN, StepState.CURRENT)
-    log: list[Event] = [r.commit(3, r.level(MV, 21), r.migration_state(migration)), r.following(3)]
-    found = status_of(ReadPlan(plan, edited=False), after(log), LIMITS, NOW_MS)
-    assert found.current is not None
-    assert found.current.id == current

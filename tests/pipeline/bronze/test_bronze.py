@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from delta.tables import DeltaTable
 
-from featurewatch.pipeline.bronze.kafka import OffsetRange, TopicPartitionKey, offset_ranges
+from featurewatch.pipeline.bronze.kafka import OffsetRange, offset_ranges
 from featurewatch.pipeline.bronze.offsets import planned_ends
 from featurewatch.pipeline.bronze.query import check_bronze
 from featurewatch.pipeline.errors import LakeError, RunError, TopicError
@@ -19,6 +19,7 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import GAPS, MESSAGES
 from featurewatch.pipeline.run import run_on, run_once, stages
 from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.streams.bus.offsets import TopicPartitionKey
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import encode

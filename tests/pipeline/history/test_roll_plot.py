@@ -10,12 +10,21 @@ import pytest
 from click.testing import CliRunner
 
 from featurewatch.cli.commands.history import history
-from featurewatch.monitor.roll_picture.model import Period, RollPicture
+from featurewatch.monitor.roll_picture.model import (
+    Band,
+    Condition,
+    NodeState,
+    Period,
+    RollPicture,
+    Software,
+    Span,
+)
 from featurewatch.pipeline.history.moments import UnknownMomentError
 from featurewatch.pipeline.history.plot.roll import known_periods, roll_of, spans_of, time_of, to_ms
 from featurewatch.pipeline.history.plot.roll_svg import LEFT, RIGHT, svg
 from featurewatch.pipeline.lake.reader import LakeReader
 from featurewatch.streams.types import NodeId, NodeKey, Role
+from tests.paths import ROOT
 from tests.pipeline.history.lakes import DAY, SILVER, START, lake_of, write, year
 
 NOW: Final = START + 365 * DAY
@@ -71,6 +80,43 @@ def test_gaps_of_the_log_are_not_known() -> None:
     ):
         found = known_periods(Period(0, 100), [Period(*gap) for gap in gaps])
         assert found == [Period(*period) for period in expected], gaps
+
+
+def colours_of(text: str, selector: str) -> list[dict[str, str]]:
+    """The colours that a style sheet names, light and dark, by the name of the variable."""
+    blocks = re.findall(rf"{selector} {{(?P<body>[^}}]*)}}", text)
+    return [dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", body)) for body in blocks]
+
+
+def mixed(old: str, new: str, part: float) -> str:
+    """A colour between two, as ``color-mix(in srgb, …)`` has it."""
+    ends = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in (old, new)]
+    return "#" + "".join(f"{round(a + (b - a) * part):02x}" for a, b in zip(*ends, strict=True))
+
+
+def test_the_file_has_the_colours_of_the_page() -> None:
+    """In both schemes: those of its styles, and those of releases, oldest to newest."""
+    page = (ROOT / "src/featurewatch/web/static/page.css").read_text()
+    spans = [
+        Span(at, at + 1, NodeState(Condition.RUNNING, Software(level, name)))
+        for at, (level, name) in enumerate(((19, "3.7"), (21, "3.9"), (25, "4.0")))
+    ]
+    band = Band(Role.BROKER, NodeId(1), tuple(spans))
+    file = svg(RollPicture("a", 0, 3, (Period(0, 3),), (band,)))
+    # The page mixes them in the browser.
+    assert "color-mix(in srgb, var(--newest) var(--mix), var(--oldest))" in page
+    shades = [re.findall(r"\.s\d { fill: (#[0-9a-f]{6}); }", line) for line in file.splitlines()]
+    schemes = zip(
+        colours_of(page, ":root"),
+        colours_of(file, "svg"),
+        [line for line in shades if line],
+        strict=True,
+    )
+    for of_page, of_file, of_releases in schemes:
+        assert of_file.keys() >= {"back", "text", "bad", "warn", "unknown"}
+        assert of_file.items() <= of_page.items()
+        ends = of_page["oldest"], of_page["newest"]
+        assert of_releases == [mixed(*ends, part) for part in (0.0, 0.5, 1.0)]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,10 @@ import pytest
 from featurewatch.reference.kraft.machines.replicas import VoterSet
 from featurewatch.reference.kraft.storage import open_storage
 from featurewatch.stack.process.ports import Ports
+from tests.paths import ROOT
+from tests.processes import is_alive, popen
 from tests.reference.kraft.voter_process import CLUSTER, DEADLINE_S, Quorum, VoterProcess
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -69,6 +72,29 @@ def test_a_leader_that_stops_hands_over(quorum: Quorum) -> None:
     assert any("resigned" in line for line in leader.errors)
     assert any("Never run production on it" in line for line in leader.errors)
     assert quorum.leader().append(1) > 0
+
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from tests.reference.kraft.voter_process import VoterProcess
+voter = VoterProcess(1, [sys.argv[1]], Path(sys.argv[2]))
+voter.expect("listening")
+print(voter.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_voter_ends_with_its_test(tmp_path: Path) -> None:
+    """It does not outlive the process that started it, however that ends."""
+    reserved = Ports()
+    command = [sys.executable, "-c", OWNER, f"1@127.0.0.1:{reserved.reserve()}", str(tmp_path)]
+    with popen(command, stdout=subprocess.PIPE, cwd=ROOT) as owner:
+        assert owner.stdout is not None
+        pid = int(owner.stdout.readline())
+        assert is_alive(pid)
+    assert eventually(lambda: not is_alive(pid))
+    reserved.release()
 
 
 def test_a_directory_of_another_cluster(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from queue import Empty, Queue
@@ -13,13 +12,14 @@ from featurewatch.kafka.messages import DescribeQuorumRequestV2, DescribeQuorumR
 from featurewatch.kafka.node_errors import NodeError
 from featurewatch.reference.kraft.machines.requests import METADATA_TOPIC
 from featurewatch.stack.process.ports import Ports
+from tests.owned import owned
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
 DEADLINE_S = 60.0
 
 
 class VoterProcess:
-    """One voter's process, whose lines are read as they come."""
+    """One voter's process, whose lines are read as they come; it ends when this process does."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class VoterProcess:
         self.node_id = node_id
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "featurewatch.reference.kraft"),
+                *owned("featurewatch.reference.kraft"),
                 *(["--orders"] if orders else []),
                 *("--node-id", str(node_id), "--cluster-id", cluster_id),
                 *("--directory", str(directory), "--voters", *voters),

@@ -32,7 +32,9 @@ def mcp(
     ] = None,
     ca_file: Annotated[
         Path | None,
-        Option(metavar="FILE", help="Authorities that sign the page's certificate, as PEM."),
+        Option(
+            metavar="FILE", help="PEM file with the authorities that sign the page's certificate."
+        ),
     ] = None,
     port: Annotated[
         int | None,
@@ -45,7 +47,9 @@ def mcp(
     ] = None,
     host_name: Annotated[
         list[str] | None,
-        Option(metavar="NAME", help="Name by which a proxy forwards HTTP requests; repeatable."),
+        Option(
+            metavar="NAME", help="Host name in the HTTP requests that a proxy forwards. Repeatable."
+        ),
     ] = None,
 ) -> None:
     """Serve tools for assistants (Model Context Protocol); read-only.

@@ -16,8 +16,7 @@ def schemas(
         str,
         Option(
             metavar="URL",
-            help="Register the schemas in the schema registry at this URL, which has Confluent's "
-            "API.",
+            help="URL of a schema registry with Confluent's API, to register the schemas in.",
         ),
     ] = "",
     credentials: Annotated[
@@ -27,17 +26,20 @@ def schemas(
     ca: Annotated[
         Path | None,
         Option(
-            "--ca", metavar="FILE", help="Certificates (PEM) that the registry's is checked by."
+            "--ca",
+            metavar="FILE",
+            help="PEM file with the authorities that sign the registry's certificate.",
         ),
     ] = None,
     prefix: Annotated[
-        str, Option(metavar="TEXT", help="Prefix of the topics (default: that of the settings).")
+        str,
+        Option(metavar="NAME", help="Prefix of the topics' names (default: that of the settings)."),
     ] = "",
     config: ConfigFile = None,
 ) -> None:
     """Write the JSON Schemas of the topics and their AsyncAPI description, or register them.
 
-    In a schema registry, the subject of a topic is its name with `-value`.
+    The subject of a topic in the registry is the topic's name followed by `-value`.
     """
     # Here, so that help needs no settings and no registries.
     import json

@@ -31,9 +31,6 @@ MAX_COLUMNS = 6
 
 MAX_ALERTS = 20
 
-ids = format_ids
-"""Formats ids for people, with runs drawn together."""
-
 _MIGRATED = "post-migration"
 """From then on the znodes, including that of the controller, are leftovers."""
 
@@ -171,7 +168,7 @@ def _migration(migration: Migration) -> list[Text]:
     count = migration.brokers_in_zookeeper
     line.append(f"{migration.state}; {count} broker{'' if count == 1 else 's'} in ZooKeeper")
     if migration.missing:
-        line.append(f", not registered with the KRaft controllers: {ids(migration.missing)}")
+        line.append(f", not registered with the KRaft controllers: {format_ids(migration.missing)}")
     return [line]
 
 
@@ -213,7 +210,7 @@ def _columns(
         roles, _ = columns.setdefault(key, ([], node_class))
         roles.append(f"{node_class.role}s{_notes(node_class.fenced, node_class.silent)}")
     titled = [
-        (f"{' and '.join(roles)} {ids(node_class.nodes)}", node_class)
+        (f"{' and '.join(roles)} {format_ids(node_class.nodes)}", node_class)
         for roles, node_class in columns.values()
     ]
     if len(titled) > MAX_COLUMNS:
@@ -232,5 +229,5 @@ def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:
 
 def _notes(fenced: Sequence[NodeId], silent: Sequence[NodeId]) -> str:
     groups = ((fenced, "fenced"), (silent, "silent"))
-    notes = [f"{ids(group)} {note}" for group, note in groups if group]
+    notes = [f"{format_ids(group)} {note}" for group, note in groups if group]
     return f" ({', '.join(notes)})" if notes else ""

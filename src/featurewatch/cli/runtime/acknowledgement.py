@@ -15,7 +15,7 @@ from featurewatch.streams.events import Acknowledgement
 from featurewatch.streams.outputs import Alert, AlertState
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.tables.fold.acknowledgements import ACKNOWLEDGED
+from featurewatch.tables.fold.acknowledgements import ACKNOWLEDGEABLE
 
 _APPLIED_S: Final = 15.0
 
@@ -42,10 +42,10 @@ def _acknowledgeable(states: ClusterStates, alert_id: str) -> Alert:
     alert = states.alerts.get(alert_id)
     if alert is None or alert.state is not AlertState.FIRING:
         raise UsageError(f"no alert {quoted(alert_id)} fires: `alerts --json` shows the ids")
-    if alert.rule not in ACKNOWLEDGED:
+    if alert.rule not in ACKNOWLEDGEABLE:
         raise UsageError(
             f"{quoted(alert_id)} ends when its condition does; only alerts about past events can "
-            f"be acknowledged: {', '.join(ACKNOWLEDGED)}"
+            f"be acknowledged: {', '.join(ACKNOWLEDGEABLE)}"
         )
     return alert
 

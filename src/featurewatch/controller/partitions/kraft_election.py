@@ -87,7 +87,10 @@ class PartitionTarget:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """The fields of a PartitionChangeRecord; None: the field is not written."""
+    """The fields of a PartitionChangeRecord; None: the field is not written.
+
+    ``has_directories``: it writes the replicas' directories (KIP-858), and may write nothing else.
+    """
 
     leader: int | None = None
     isr: tuple[int, ...] | None = None
@@ -97,6 +100,7 @@ class PartitionChange:
     recovering: bool | None = None
     elr: tuple[int, ...] | None = None
     last_known_elr: tuple[int, ...] | None = None
+    has_directories: bool = False
 
     @property
     def is_empty(self) -> bool:

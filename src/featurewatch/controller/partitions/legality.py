@@ -108,4 +108,5 @@ def written_fields(data: Mapping[str, Any]) -> PartitionChange:
         recovering=None if recovery == -1 else recovery == 1,
         elr=listed("eligibleLeaderReplicas"),
         last_known_elr=listed("lastKnownElr"),
+        has_directories=data.get("directories") is not None,
     )

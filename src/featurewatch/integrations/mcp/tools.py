@@ -85,6 +85,13 @@ TOOLS: Final = (
         "Which clusters of the fleet can be upgraded to a Kafka release, with the counts of all.",
     ),
     Tool(
+        "upgrade",
+        "showUpgrade",
+        "The plan of a cluster's upgrade to a Kafka release: where the cluster is in it, the next "
+        "step with its commands, what must hold before it (yes, no or unknown, with the reason), "
+        "the point of no return, and the way back from each step. Unknown never means yes.",
+    ),
+    Tool(
         "rehearsal",
         "showRehearsal",
         "Rehearses steps on a model of the cluster's controllers and returns the outcome of each. "
@@ -112,6 +119,13 @@ TOOLS: Final = (
         "operations",
         "listOperations",
         "What a cluster's controller did with topics and partitions, newest first.",
+    ),
+    Tool(
+        "quorum",
+        "showQuorum",
+        "The metadata quorum of a cluster: voters and observers with their states, how many voters "
+        "a majority needs, how many fetch, and how many of these may fail before it is lost. Both "
+        "counts are null while the state of a voter is unknown; `detail` says why.",
     ),
     Tool(
         "node_views",

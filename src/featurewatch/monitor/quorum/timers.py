@@ -53,6 +53,13 @@ _REMEMBERED: Final = (
     QuorumCondition.REPLACED,
 )
 
+ACKNOWLEDGED: Final[Mapping[str, QuorumCondition]] = {
+    "voter-rejoined": QuorumCondition.REJOINED,
+    "voter-directory-changed": QuorumCondition.REPLACED,
+}
+"""The rules whose alerts can be acknowledged, and what is forgotten then. A controller that fetches
+with another directory id than the voter with its id still does, whoever acknowledges it."""
+
 
 class QuorumSince(NamedTuple):
     """When a condition began (ms since the Unix epoch), and the directory id that it is about."""
@@ -125,6 +132,15 @@ def has_overdue(timers: QuorumTimers, now_ms: int, limit_ms: int) -> bool:
     return any(
         kind in _LASTING and now_ms - since.at_ms >= limit_ms for (kind, _), since in timers.items()
     )
+
+
+def acknowledged(timers: QuorumTimers, rule: str) -> QuorumTimers:
+    """The timers after a person acknowledged the alert of a rule; the very same ones if that is
+    about no remembered change."""
+    condition = ACKNOWLEDGED.get(rule)
+    for key in [key for key in timers if key[0] is condition]:
+        timers = timers.delete(key)
+    return timers
 
 
 def timers_to_row(timers: QuorumTimers) -> list[tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from featurewatch.monitor.roll_picture.model import (
     Condition,
     NodeState,
     Period,
+    Software,
     Span,
     software_of,
 )
@@ -93,6 +94,10 @@ class Timeline:
                 begin = self._begins.get(key, first_ms)
                 found[key].append(Span(begin, max(end_ms, begin), state))
         return found
+
+    def past_software(self) -> frozenset[Software]:
+        """What nodes were seen to run in spans that have ended."""
+        return frozenset(state.software for state in self._states)
 
     def _change(self, before: Snapshot, after: Snapshot, end_ms: int) -> None:
         """Ends the spans of nodes whose state differs at ``end_ms``; their next ones begin now."""

@@ -6,14 +6,23 @@ from typing import Final
 from featurewatch.common.text import enumeration
 from featurewatch.monitor.quorum.report import FETCHING, quorum_report
 from featurewatch.monitor.quorum.timers import QuorumCondition, QuorumSince, overdue
-from featurewatch.monitor.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
+from featurewatch.monitor.rules.rule import (
+    BY_ACKNOWLEDGEMENT,
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+)
 from featurewatch.streams.outputs import Severity
 from featurewatch.streams.types import NodeId
 from featurewatch.tables.image.cluster import ClusterImage
 
 _NAMED: Final = 10
 
-_AFTER_AN_HOUR: Final = "after an hour, or when the controller is removed from the voters"
+_AFTER_AN_HOUR: Final = (
+    f"after an hour, or when the controller is removed from the voters{BY_ACKNOWLEDGEMENT}"
+)
 _DELAYED: Final = " for longer than `readiness.quorum_after_s`"
 
 
@@ -154,7 +163,8 @@ QUORUM_RULES: Final = (
         "voter with its id" + _DELAYED,
         SubjectKind.QUORUM,
         _directory,
-        ends="when the controller fetches as the voter; of a voter that changed, after an hour",
+        ends="when the controller fetches as the voter; of a voter that changed, after an hour"
+        + BY_ACKNOWLEDGEMENT,
         needs_whole_log=True,
         reads=_reads,
     ),

@@ -6,6 +6,7 @@ judges a `MonitorState`, and the time is handed in.
 
 from featurewatch.monitor.upgrade.finalize import finalize_preconditions, missing_levels
 from featurewatch.monitor.upgrade.make import PlanRequest, make_plan
+from featurewatch.monitor.upgrade.migration import Asked
 from featurewatch.monitor.upgrade.plan import (
     DEFAULT_SOAK_MS,
     HOUR_MS,
@@ -19,10 +20,12 @@ from featurewatch.monitor.upgrade.plan import (
 )
 from featurewatch.monitor.upgrade.plan_file import ReadPlan, parse_plan, plan_document, plan_text
 from featurewatch.monitor.upgrade.restart import (
+    BrokerView,
     QuorumView,
     RestartReport,
     RestartRequest,
     check_restart,
+    is_in_zookeeper,
 )
 from featurewatch.monitor.upgrade.status import (
     StepState,
@@ -33,6 +36,8 @@ from featurewatch.monitor.upgrade.status import (
 __all__ = [
     "DEFAULT_SOAK_MS",
     "HOUR_MS",
+    "Asked",
+    "BrokerView",
     "Mode",
     "Options",
     "Plan",
@@ -49,6 +54,7 @@ __all__ = [
     "UpgradeStatus",
     "check_restart",
     "finalize_preconditions",
+    "is_in_zookeeper",
     "make_plan",
     "missing_levels",
     "parse_plan",

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
-from featurewatch.controller.kraft.releases import Release, releases
+from featurewatch.controller.kraft.releases import Release, release_of, releases
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import LEARN
 from featurewatch.monitor.readiness.divergence import divergences
@@ -13,12 +14,12 @@ from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.readiness.unregistration import (
     finalized_metadata_version,
     ghost_controller_advice,
+    ghost_controller_remedy,
     unregister_command,
 )
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade.nodes import (
     ClusterNodes,
-    format_ids,
     is_log_current,
     soaking_since_ms,
 )
@@ -51,8 +52,8 @@ def prepare_checks(
         log_check(state),
         _releases(nodes, target),
         *_levels(state, target),
-        ghosts_check(state, nodes),
-        _brokers(nodes),
+        ghosts_check(state, nodes, target),
+        brokers_check(nodes),
         alerts_check(state),
     )
 
@@ -64,8 +65,8 @@ def finalize_checks(
     return (
         log_check(state, now_ms),
         on_target(nodes, plan.target),
-        ghosts_check(state, nodes),
-        _brokers(nodes),
+        ghosts_check(state, nodes, release_of(plan.target)),
+        brokers_check(nodes),
         soak_check(plan, state, nodes, now_ms),
         _ranges(state, now_ms),
         alerts_check(state),
@@ -159,8 +160,8 @@ def _levels(state: MonitorState, target: Release) -> Iterator[Precondition]:
         yield Precondition("levels", Verdict.YES, text)
 
 
-def ghosts_check(state: MonitorState, nodes: ClusterNodes) -> Precondition:
-    """Whether every registration has a living node."""
+def ghosts_check(state: MonitorState, nodes: ClusterNodes, target: Release) -> Precondition:
+    """Whether every registration has a living node; the remedy leads to the target's levels."""
     if not nodes.ghosts:
         return Precondition("ghosts", Verdict.YES, "every registration has a living node")
     first, finalized = nodes.ghosts[0], finalized_metadata_version(state.image)
@@ -169,15 +170,20 @@ def ghosts_check(state: MonitorState, nodes: ClusterNodes) -> Precondition:
     else:
         node = state.image.nodes.get(first)
         known = node.capabilities.ranges.get(METADATA_VERSION) if node else None
-        supported = known.maximum if known else None
-        remedy = ghost_controller_advice(first.node_id, finalized, supported)
+        supported, wanted = known.maximum if known else None, target.newest(METADATA_VERSION)
+        if supported is not None and supported >= wanted:
+            remedy = ghost_controller_advice(first.node_id, finalized, supported)
+        else:
+            software = f"Kafka {target.name}"
+            remedy = ghost_controller_remedy(first.node_id, software, finalized, wanted)
         if not state.image.answers.nodes:
             remedy = f"add --bootstrap-server, which asks whether it runs; else {remedy}"
     names = ", ".join(f"{key.role} {key.node_id}" for key in nodes.ghosts[:_MOST_NAMED])
     return Precondition("ghosts", Verdict.NO, f"registered without a living node: {names}", remedy)
 
 
-def _brokers(nodes: ClusterNodes) -> Precondition:
+def brokers_check(nodes: ClusterNodes) -> Precondition:
+    """Whether every broker serves."""
     fenced = [node.node_id for node in nodes.nodes.values() if node.fenced]
     if fenced:
         text = f"fenced: broker {format_ids(fenced)}"
@@ -185,14 +191,17 @@ def _brokers(nodes: ClusterNodes) -> Precondition:
     return Precondition("brokers", Verdict.YES, "no broker is fenced")
 
 
-def alerts_check(state: MonitorState) -> Precondition:
-    """Whether an alert fires that says something against the next step."""
+def alerts_check(state: MonitorState, expected: frozenset[str] = frozenset()) -> Precondition:
+    """Whether an alert fires that says something against the next step.
+
+    Alerts of the rules ``expected`` do not.
+    """
     firing = sorted(
         (
             alert
             for alerts in state.firing.values()
             for alert in alerts
-            if alert.rule not in _HARMLESS
+            if alert.rule not in _HARMLESS | expected
         ),
         key=lambda alert: (alert.severity is not Severity.CRITICAL, alert.id),
     )

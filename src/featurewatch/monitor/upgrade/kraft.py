@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from featurewatch.controller.advisories import advisories
+from featurewatch.common.id_runs import format_ids
+from featurewatch.controller.advisories import Advisory, advisories
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.kraft.consequences import between
 from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import format_releases
+from featurewatch.kafka.releases import release_number
 from featurewatch.monitor.readiness.report import release_levels
 from featurewatch.monitor.upgrade.checks import span
-from featurewatch.monitor.upgrade.nodes import format_ids
 from featurewatch.monitor.upgrade.plan import Levels, Options, Step, StepKind
 from featurewatch.streams.types import (
     KRAFT_VERSION,
@@ -38,7 +39,8 @@ class KraftCluster:
 
     ``controllers`` are in the order of the roll, with the nodes that are brokers too. ``releases``
     are those that nodes run now, oldest first; ``levels`` those that are finalized. ``alert_ms`` is
-    how long levels may stay unfinalized until the alert fires, in milliseconds.
+    how long levels may stay unfinalized until the alert fires, in milliseconds. ``earlier`` is what
+    nodes ran before the target, for where none does any more (empty: not known).
     """
 
     controllers: tuple[NodeId, ...]
@@ -46,6 +48,7 @@ class KraftCluster:
     releases: tuple[str, ...]
     levels: Levels
     alert_ms: int
+    earlier: str = ""
 
 
 def levels_after(target: Release, levels: Levels) -> dict[FeatureName, FeatureLevel]:
@@ -70,7 +73,7 @@ def kraft_steps(
         step = _to_minimum(levels, target, options)
         levels[METADATA_VERSION] = target.minimum
         yield step
-    before = format_releases(cluster.releases)
+    before = _before(cluster, target)
     yield _roll("controllers", cluster.controllers, before, target, options)
     if cluster.brokers:
         yield _roll("brokers", cluster.brokers, before, target, options)
@@ -78,6 +81,28 @@ def kraft_steps(
     yield _finalize(levels, target, before, options)
     if _can_raise_kraft_version(target, cluster.levels):
         yield _dynamic_quorum(options)
+
+
+def _before(cluster: KraftCluster, target: Release) -> str:
+    """What nodes run until they are restarted on the target, which is the software of the way
+    back."""
+    number = release_number(target.name)
+    older = [name for name in cluster.releases if release_number(name) < number]
+    if not older and cluster.earlier:
+        older = [cluster.earlier]
+    return f"Kafka {format_releases(older)}" if older else "the release that they ran before"
+
+
+def faults_on_the_way(
+    releases: tuple[str, ...], target: Release, levels: Levels
+) -> tuple[Advisory, ...]:
+    """The known faults from the releases that run and the finalized levels to the target."""
+    return advisories(releases, target.name, before=levels, after=levels_after(target, levels))
+
+
+def fault_text(fault: Advisory) -> str:
+    """A known fault as a line of the first step."""
+    return f"known fault {fault.id} ({fault.severity}): {fault.fault} {fault.advice}"
 
 
 def _prepare(cluster: KraftCluster, target: Release, options: Options) -> Step:
@@ -89,11 +114,8 @@ def _prepare(cluster: KraftCluster, target: Release, options: Options) -> Step:
             "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec counts their "
             "requests, where the release has it",
         ]
-    after = levels_after(target, cluster.levels)
-    faults = advisories(cluster.releases, target.name, before=cluster.levels, after=after)
-    by_hand += [
-        f"known fault {one.id} ({one.severity}): {one.fault} {one.advice}" for one in faults
-    ]
+    faults = faults_on_the_way(cluster.releases, target, cluster.levels)
+    by_hand += map(fault_text, faults)
     steps = [f"-s restart:all@{target.name}", f"-s upgrade:{_assignments(cluster.levels, target)}"]
     return Step(
         "prepare",
@@ -172,7 +194,7 @@ def _roll(
             f"{target.name}, start it with the same configuration and directories",
         ),
         changes=("the software of these nodes; no level changes",),
-        way_back=f"restart the nodes on Kafka {before} in the same way, brokers before controllers",
+        way_back=f"restart the nodes on {before} in the same way, brokers before controllers",
     )
 
 
@@ -192,7 +214,7 @@ def _soak(
             f"after {span(cluster.alert_ms)}",
         ),
         soak_ms=soak_ms,
-        way_back=f"restart the nodes on Kafka {before} in the same way, brokers before controllers",
+        way_back=f"restart the nodes on {before} in the same way, brokers before controllers",
     )
 
 
@@ -247,11 +269,11 @@ def _way_back(
     if not raised or path is None:
         return "nothing has changed"
     if not path.lossless:
-        return f"{path.reason} Until here Kafka {before} can come back, afterwards not"
+        return f"{path.reason} Until here {before} can come back, afterwards not"
     lower = " ".join(f"--feature {name}={levels.get(name, _OFF)}" for name in raised)
     return (
         f"{path.reason} `featurewatch features {options.change} downgrade {lower}`, then restart "
-        f"the nodes on Kafka {before}, brokers before controllers"
+        f"the nodes on {before}, brokers before controllers"
     )
 
 

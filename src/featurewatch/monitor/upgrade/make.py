@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from featurewatch.controller.advisories import Advisory
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.kraft.releases import Release, releases
 from featurewatch.monitor.migration import in_progress, state_name
@@ -10,11 +11,18 @@ from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.readiness.upgrade_state import is_kraft
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade.checks import prepare_checks
-from featurewatch.monitor.upgrade.kraft import KraftCluster, kraft_steps, levels_after
+from featurewatch.monitor.upgrade.kraft import (
+    KraftCluster,
+    faults_on_the_way,
+    kraft_steps,
+    levels_after,
+)
 from featurewatch.monitor.upgrade.nodes import ClusterNodes, nodes_of, roll_order
 from featurewatch.monitor.upgrade.plan import (
     DEFAULT_OPTIONS,
     DEFAULT_SOAK_MS,
+    DEFAULT_VALIDATION_MS,
+    Levels,
     Mode,
     Options,
     Plan,
@@ -44,7 +52,9 @@ class PlanRequest:
     ``version`` is that of this featurewatch, ``now_ms`` the time (ms since the Unix epoch).
     ``running`` is the release of the brokers in ZooKeeper mode, which ZooKeeper does not have
     (empty: not known), ``zookeeper`` its address, and ``settings`` are what the brokers answer of
-    their own settings (None: they were not asked).
+    their own settings (None: they were not asked). ``earlier`` is the release that nodes in KRaft
+    mode ran before the target, for where none does any more (empty: not known). ``validation_ms``
+    is how long the cluster runs in KRaft mode before its migration ends.
     """
 
     target: Release
@@ -55,6 +65,8 @@ class PlanRequest:
     running: str = ""
     zookeeper: str = "HOST:2181"
     settings: BrokerSettings | None = None
+    earlier: str = ""
+    validation_ms: int = DEFAULT_VALIDATION_MS
 
 
 def make_plan(state: MonitorState, request: PlanRequest, limits: Limits) -> Plan:
@@ -101,7 +113,9 @@ def _kraft_plan(
     ordered = roll_order(nodes, active_controller(image).node_id)
     count = len(nodes.controllers)
     levels = dict(sorted(image.features.levels.items()))
-    cluster = KraftCluster(ordered[:count], ordered[count:], running, levels, limits.upgrade_ms)
+    cluster = KraftCluster(
+        ordered[:count], ordered[count:], running, levels, limits.upgrade_ms, request.earlier
+    )
     steps = tuple(kraft_steps(cluster, target, request.soak_ms, request.options))
     return Plan(
         cluster=image.cluster,
@@ -120,6 +134,19 @@ def _kraft_plan(
     )
 
 
+def plan_faults(plan: Plan, levels: Levels) -> tuple[Advisory, ...]:
+    """The known faults that the first step of a plan in KRaft mode names; ``levels`` are the
+    finalized ones."""
+    target = releases()[plan.target]
+    if plan.mode is Mode.KRAFT:
+        return faults_on_the_way(plan.releases, target, levels)
+    return faults_on_the_way((BRIDGE,), target, _bridge_levels()) if plan.after else ()
+
+
+def _bridge_levels() -> Levels:
+    return {METADATA_VERSION: releases()[BRIDGE].newest(METADATA_VERSION)}
+
+
 def _zookeeper_plan(state: MonitorState, request: PlanRequest, limits: Limits) -> Plan:
     image, target = state.image, request.target
     order = list(releases())
@@ -132,12 +159,14 @@ def _zookeeper_plan(state: MonitorState, request: PlanRequest, limits: Limits) -
     if running and running in order and order.index(running) > order.index(release):
         raise PlanError(f"the brokers run Kafka {running}: there is no upgrade to {release}")
     has_protocol = release == BRIDGE and PROTOCOL in passed
-    cluster = ZookeeperCluster(image.cluster, brokers, running, request.zookeeper, has_protocol)
+    cluster = ZookeeperCluster(
+        image.cluster, brokers, running, request.zookeeper, has_protocol, request.options.read
+    )
     steps = [*bridge_steps(cluster, release, request.soak_ms)]
     after: dict[FeatureName, FeatureLevel] = {}
     if goes_to_kraft:
-        steps += migration_steps(cluster, request.options)
-        bridge = {METADATA_VERSION: releases()[BRIDGE].newest(METADATA_VERSION)}
+        steps += migration_steps(cluster, request.options, request.validation_ms)
+        bridge = _bridge_levels()
         after = levels_after(target, bridge)
         kraft = KraftCluster((), brokers, (BRIDGE,), bridge, limits.upgrade_ms)
         options = replace(

@@ -1,6 +1,5 @@
 """The nodes of a cluster as an upgrade sees them: one process each, with the release it runs."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from immutables import Map
@@ -31,6 +30,8 @@ class UpgradeNode(NamedTuple):
     registered_ms: int
     fenced: bool
     is_newer: bool = False
+    is_migrating: bool = False
+    """A broker in ZooKeeper mode that is registered for the migration to KRaft."""
 
     @property
     def is_controller(self) -> bool:
@@ -91,6 +92,7 @@ def _node(node_id: NodeId, seen: list[tuple[Role, Node | None]]) -> UpgradeNode:
         _registered_ms(known),
         any(node.fenced for node in known),
         any(is_newer_than_known(node.capabilities) for node in known),
+        any(node.migrating and node.key.role is Role.BROKER for node in known),
     )
 
 
@@ -113,31 +115,21 @@ def roll_order(nodes: ClusterNodes, active: int) -> tuple[NodeId, ...]:
     return (*sorted(nodes.controllers, key=lambda node: (node == active, node)), *nodes.brokers)
 
 
-def format_ids(ids: Iterable[int], most: int = 12) -> str:
-    """Ids for people, as ``1-3, 7``; the first of many, and how many more there are."""
-    ordered = sorted(set(ids))
-    runs: list[list[int]] = []
-    for node_id in ordered:
-        if runs and runs[-1][-1] == node_id - 1:
-            runs[-1][1:] = [node_id]
-        else:
-            runs.append([node_id])
-    shown = ", ".join("-".join(map(str, run)) for run in runs[:most])
-    hidden = sum(run[-1] - run[0] + 1 for run in runs[most:])
-    return f"{shown} and {hidden} more" if hidden else shown
-
-
 def soaking_since_ms(state: MonitorState, nodes: ClusterNodes) -> int:
     """Since when all nodes run the release that they run now, in ms since the Unix epoch.
 
-    It is when the cluster's state became ``ready``, where that is known, else the newest
-    registration; -1: not known.
+    -1: not known. Two times show it, and the earlier one counts: the newest registration, which a
+    restart on the same software renews, and when the cluster's state became ``ready``, which is
+    later than that where a registration without a living node was removed.
     """
     since = state.times.states.get(CLUSTER)
+    shown = []
     if since is not None and since.state is UpgradeState.READY and since.at_ms >= 0:
-        return since.at_ms
+        shown.append(since.at_ms)
     registered = [node.registered_ms for node in nodes.nodes.values()]
-    return max(registered) if registered and min(registered) >= 0 else -1
+    if registered and min(registered) >= 0:
+        shown.append(max(registered))
+    return min(shown, default=-1)
 
 
 def is_log_current(image: ClusterImage) -> bool:

@@ -13,6 +13,9 @@ HOUR_MS: Final = 3_600_000
 DEFAULT_SOAK_MS: Final = 24 * HOUR_MS
 """How long all nodes run the new release before its levels are finalized."""
 
+DEFAULT_VALIDATION_MS: Final = 7 * 24 * HOUR_MS
+"""Kafka: "Some users prefer to wait for a week or two before finalizing the migration"."""
+
 Levels = Mapping[FeatureName, FeatureLevel]
 
 

@@ -7,9 +7,9 @@ changed. Nothing is changed by the checks.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.monitor.migration import in_progress
-from featurewatch.monitor.upgrade.nodes import format_ids
 from featurewatch.monitor.upgrade.plan import Precondition
 from featurewatch.streams.types import NodeId
 from featurewatch.tables.image.cluster import ClusterImage
@@ -101,7 +101,9 @@ def _leftovers(image: ClusterImage) -> Precondition:
 def _software(
     known: BrokerSettings, brokers: tuple[NodeId, ...], silent: list[NodeId], running: str
 ) -> Precondition:
-    on_bridge = [node for node, own in known.items() if _release(own.get(PROTOCOL)) == BRIDGE]
+    on_bridge = [
+        node for node, own in known.items() if release_of_protocol(own.get(PROTOCOL)) == BRIDGE
+    ]
     if running == BRIDGE or (brokers and len(on_bridge) == len(brokers)):
         return Precondition("software", Verdict.YES, f"all brokers run Kafka {BRIDGE}")
     if running:
@@ -118,7 +120,7 @@ def _software(
 
 def _protocol(known: BrokerSettings, silent: list[NodeId]) -> Precondition:
     other = {node: own.get(PROTOCOL) for node, own in known.items()}
-    wrong = [node for node, value in sorted(other.items()) if _release(value) != BRIDGE]
+    wrong = [node for node, value in sorted(other.items()) if release_of_protocol(value) != BRIDGE]
     if wrong:
         found = ", ".join(sorted({str(other[node]) for node in wrong}))
         return Precondition(
@@ -198,6 +200,6 @@ def _some(nodes: list[NodeId]) -> str:
     return f"{'broker' if len(nodes) == 1 else 'brokers'} {format_ids(nodes)}"
 
 
-def _release(value: str | None) -> str:
+def release_of_protocol(value: str | None) -> str:
     """The release of a protocol version, ``3.9`` of ``3.9-IV0``."""
     return ".".join((value or "").partition("-")[0].split(".")[:2])

@@ -3,16 +3,20 @@
 One pass over the partitions, whose cost is what a cluster of a hundred thousand of them pays.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
+from featurewatch.monitor.migration import PRE_MIGRATION
 from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade.checks import log_check
-from featurewatch.monitor.upgrade.nodes import ClusterNodes, UpgradeNode, format_ids, nodes_of
+from featurewatch.monitor.upgrade.nodes import ClusterNodes, UpgradeNode, nodes_of
 from featurewatch.monitor.upgrade.plan import Precondition, accepted, verdict_of
 from featurewatch.streams.types import NodeId, NodeKey, Role
+from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.partitions.image import PartitionKey, PartitionsImage
 
 _MOST_NAMED: Final = 5
@@ -25,14 +29,23 @@ class QuorumView(NamedTuple):
     fetching: frozenset[NodeId] | None
 
 
+class BrokerView(NamedTuple):
+    """What brokers say of a cluster whose metadata is in ZooKeeper: those that run, and all
+    partitions with their minimums of the ISR."""
+
+    running: frozenset[NodeId]
+    partitions: PartitionsImage
+
+
 @dataclass(frozen=True, slots=True)
 class RestartRequest:
     """A restart to be judged.
 
     ``margin`` is how many more replicas than the minimum of the ISR have to stay in sync.
     ``min_isr`` is the minimum where the log has none (None: not known), ``quorum`` what the active
-    controller says (None: it was not asked). Checks named in ``accept`` pass. ``now_ms`` is the
-    time (ms since the Unix epoch).
+    controller says (None: it was not asked). ``brokers`` matters while the metadata is in
+    ZooKeeper (None: no broker was asked). Checks named in ``accept`` pass. ``now_ms`` is the time
+    (ms since the Unix epoch).
     """
 
     node_id: NodeId
@@ -41,6 +54,7 @@ class RestartRequest:
     min_isr: int | None = None
     quorum: QuorumView | None = None
     accept: frozenset[str] = frozenset()
+    brokers: BrokerView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,9 @@ class RestartReport:
 
 def check_restart(state: MonitorState, request: RestartRequest, limits: Limits) -> RestartReport:
     """Whether a node may be restarted: minimum ISR, quorum, reassignments, the last restart."""
+    if is_in_zookeeper(state.image, request.node_id):
+        found = tuple(_zookeeper_checks(request))
+        return RestartReport(request.node_id, accepted(found, request.accept))
     nodes = nodes_of(state, limits, request.now_ms)
     checks = [log_check(state, request.now_ms)]
     node = nodes.nodes.get(request.node_id)
@@ -74,8 +91,53 @@ def check_restart(state: MonitorState, request: RestartRequest, limits: Limits) 
     return RestartReport(request.node_id, accepted(tuple(checks), request.accept))
 
 
+def is_in_zookeeper(image: ClusterImage, node_id: NodeId) -> bool:
+    """Whether the partitions of a node are in ZooKeeper, and not in the metadata log.
+
+    The log has none before the migration has copied them; the controllers are in it.
+    """
+    if image.authority is Authority.LOG and image.log.migration != PRE_MIGRATION:
+        return False
+    voters = image.log.quorum.voters if image.authority is Authority.LOG else ()
+    return image.authority in (Authority.LOG, Authority.ZOOKEEPER) and node_id not in voters
+
+
+def _zookeeper_checks(request: RestartRequest) -> Iterator[Precondition]:
+    view, node_id = request.brokers, request.node_id
+    if view is None:
+        yield Precondition(
+            "partitions",
+            Verdict.UNKNOWN,
+            "they are in ZooKeeper, until the migration has copied them to the metadata log",
+            "add --bootstrap-server, so that the brokers are asked",
+            waits=True,
+        )
+        return
+    if node_id not in view.running:
+        text = f"broker {node_id} does not run: there are {format_ids(view.running)}"
+        yield Precondition("node", Verdict.NO, text, "check the id")
+    else:
+        yield Precondition("node", Verdict.YES, f"broker {node_id}, in ZooKeeper mode")
+    image = view.partitions
+    tallies = _count(image, request, -1)
+    yield _reassignments(image, tallies)
+    yield from _unreplicated(image, tallies)
+    yield _minimum(image, tallies, request)
+    lacking = _Tally()
+    for key, partition in image.partitions.items():
+        if not {*partition.replicas} <= {*partition.isr}:
+            lacking.add(key)
+    if lacking.count:
+        text = f"replicas are not in sync: {lacking.named(image)}"
+        yield Precondition("in-sync", Verdict.NO, text, "wait for them", waits=True)
+    else:
+        yield Precondition("in-sync", Verdict.YES, "all replicas are in sync")
+
+
 def _known(nodes: ClusterNodes, node_id: NodeId) -> Precondition:
     node = nodes.nodes.get(node_id)
+    if node is not None and node.is_migrating:
+        return Precondition("node", Verdict.YES, f"{node}, in ZooKeeper mode")
     if node is not None:
         return Precondition("node", Verdict.YES, f"{node}, Kafka {node.release or 'unknown'}")
     text = f"there is no node {node_id}: there are {format_ids(nodes.nodes)}"

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.kraft.releases import UnknownReleaseError, release_of, releases
 from featurewatch.controller.levels import level_name
-from featurewatch.monitor.migration import state_name
+from featurewatch.monitor.readiness.active_controller import active_controller
 from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.step import MonitorState
 from featurewatch.monitor.upgrade.checks import (
@@ -19,7 +20,16 @@ from featurewatch.monitor.upgrade.checks import (
     prepare_checks,
     soak_check,
 )
-from featurewatch.monitor.upgrade.nodes import ClusterNodes, format_ids, nodes_of
+from featurewatch.monitor.upgrade.migration import (
+    NOT_ASKED,
+    Asked,
+    is_migration_step,
+    is_step_done,
+    nodes_left,
+    progress_of,
+    step_checks,
+)
+from featurewatch.monitor.upgrade.nodes import ClusterNodes, nodes_of
 from featurewatch.monitor.upgrade.plan import (
     Levels,
     Mode,
@@ -84,25 +94,14 @@ class UpgradeStatus:
 
 
 _OFF: Final = FeatureLevel(0)
-_MIGRATION_STEPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "pre-migration": ("bridge-software", "bridge-protocol", "controllers"),
-    "migration": ("bridge-software", "bridge-protocol", "controllers", "migrate"),
-    "post-migration": (
-        "bridge-software",
-        "bridge-protocol",
-        "controllers",
-        "migrate",
-        "kraft-brokers",
-        "validate",
-        "finalize-migration",
-        "plan-kraft",
-    ),
-}
-"""The steps that are over in each state of the log (``ZkMigrationState``)."""
 
 
-def status_of(read: ReadPlan, state: MonitorState, limits: Limits, now_ms: int) -> UpgradeStatus:
+def status_of(
+    read: ReadPlan, state: MonitorState, limits: Limits, now_ms: int, asked: Asked = NOT_ASKED
+) -> UpgradeStatus:
     """Holds a cluster against the plan of its upgrade.
+
+    ``now_ms`` is the time (ms since the Unix epoch); ``asked`` matters in ZooKeeper mode only.
 
     Raises:
         PlanError: The plan is of another cluster, or of an unknown release.
@@ -114,13 +113,14 @@ def status_of(read: ReadPlan, state: MonitorState, limits: Limits, now_ms: int) 
     log = log_check(state, now_ms)
     if image.authority is Authority.LOG and log.verdict is not Verdict.YES:
         return _unknown(plan, log, edited_note(read))
-    done = {step.id: _is_done(step, plan, state, nodes, now_ms) for step in plan.steps}
+    seen = _Seen(plan, state, nodes, limits, now_ms, asked)
+    done = {step.id: _is_done(step, seen) for step in plan.steps}
     order = [step for step in plan.steps if not step.optional]
     current = next((step for step in order if done[step.id] is not True), None)
-    steps = tuple(_status(step, done, current, plan, state, nodes, now_ms) for step in plan.steps)
-    next_node = None if current is None else _next_node(current, nodes)
+    steps = tuple(_status(step, done, current, seen) for step in plan.steps)
+    next_node = None if current is None else _next_node(current, seen)
     changed = (*edited_note(read), *_changed(plan, state, nodes))
-    checks = () if current is None else tuple(_checks(current, plan, state, nodes, limits, now_ms))
+    checks = () if current is None else tuple(_checks(current, seen))
     commands = () if current is None else _commands(current, next_node)
     return UpgradeStatus(plan, steps, current, next_node, commands, checks, changed)
 
@@ -153,16 +153,23 @@ def _unknown(plan: Plan, log: Precondition, changed: tuple[str, ...]) -> Upgrade
     return UpgradeStatus(plan, steps, plan.steps[0], None, (), (log,), changed)
 
 
-def _is_done(
-    step: Step, plan: Plan, state: MonitorState, nodes: ClusterNodes, now_ms: int
-) -> bool | None:
+class _Seen(NamedTuple):
+    """What the steps are held against."""
+
+    plan: Plan
+    state: MonitorState
+    nodes: ClusterNodes
+    limits: Limits
+    now_ms: int
+    asked: Asked
+
+
+def _is_done(step: Step, seen: _Seen) -> bool | None:
     """Whether a step is done; None where nothing shows it."""
+    plan, state, nodes, _, now_ms, asked = seen
     image = state.image
-    if plan.mode is Mode.ZOOKEEPER and not _is_kraft_step(step):
-        if image.authority is not Authority.LOG:
-            return True if step.kind is StepKind.PREPARE else None
-        name = state_name(image)
-        return step.id in _MIGRATION_STEPS.get(name, ())
+    if is_migration_step(step):
+        return is_step_done(step, plan, state, nodes, asked, now_ms)
     if image.authority is not Authority.LOG:
         return False
     on = nodes.on(plan.target)
@@ -172,21 +179,21 @@ def _is_done(
             passed = verdict_of(prepare_checks(state, nodes, release_of(plan.target)))
             return bool(on) or finalized or passed is Verdict.YES
         case StepKind.ROLL:
-            return _rolled(step, nodes) <= on if _rolled(step, nodes) else bool(on)
+            rolled = _rolled(step, plan, nodes)
+            return rolled <= on if rolled else bool(on)
         case StepKind.WAIT:
             return finalized or soak_check(plan, state, nodes, now_ms).verdict is Verdict.YES
         case _:
             return _has_levels(state, step.levels or {})
 
 
-def _is_kraft_step(step: Step) -> bool:
-    kraft = ("prepare", "roll-controllers", "roll-brokers", "soak", "finalize", "dynamic-quorum")
-    return step.id in kraft
-
-
-def _rolled(step: Step, nodes: ClusterNodes) -> frozenset[NodeId]:
+def _rolled(step: Step, plan: Plan, nodes: ClusterNodes) -> frozenset[NodeId]:
     """The nodes of a roll that live; those that joined since belong to it too."""
-    joined = nodes.controllers if step.id == "roll-controllers" else nodes.brokers
+    joined = nodes.brokers
+    if step.id == "roll-controllers":
+        # A plan of a cluster without separate brokers has no step for one that joined.
+        has_brokers = plan.step("roll-brokers") is not None
+        joined = nodes.controllers if has_brokers else tuple(nodes.nodes)
     return frozenset(joined) | (frozenset(step.nodes) & nodes.nodes.keys())
 
 
@@ -195,22 +202,24 @@ def _has_levels(state: MonitorState, levels: Levels) -> bool:
     return bool(levels) and all(finalized.get(n, _OFF) >= level for n, level in levels.items())
 
 
-def _next_node(step: Step, nodes: ClusterNodes) -> NodeId | None:
+def _next_node(step: Step, seen: _Seen) -> NodeId | None:
+    """The next node of a roll, in the plan's order; another controller may be active since then."""
+    if is_migration_step(step):
+        return next(iter(nodes_left(step, seen.plan, seen.state, seen.asked)), None)
     if step.kind is not StepKind.ROLL or not step.release:
         return None
-    left = _rolled(step, nodes) - nodes.on(step.release)
-    ordered = [*step.nodes, *sorted(left - {*step.nodes})]
-    return next((node for node in ordered if node in left), None)
+    left = _rolled(step, seen.plan, seen.nodes) - seen.nodes.on(step.release)
+    ordered = [node for node in step.nodes if node in left]
+    ordered += sorted(left - {*step.nodes})
+    active = active_controller(seen.state.image).node_id
+    return min(ordered, key=lambda node: node == active, default=None)
 
 
 def _status(
     step: Step,
     done: Mapping[str, bool | None],
     current: Step | None,
-    plan: Plan,
-    state: MonitorState,
-    nodes: ClusterNodes,
-    now_ms: int,
+    seen: _Seen,
 ) -> StepStatus:
     is_done = done[step.id]
     word = StepState.LATER
@@ -220,41 +229,32 @@ def _status(
         word = StepState.CURRENT
     elif is_done is None:
         word = StepState.UNKNOWN
-    text = _progress(step, plan, state, nodes, now_ms)
+    text = _progress(step, seen)
     return StepStatus(step.id, step.title, word, text, step.point_of_no_return, step.optional)
 
 
-def _progress(step: Step, plan: Plan, state: MonitorState, nodes: ClusterNodes, now_ms: int) -> str:
+def _progress(step: Step, seen: _Seen) -> str:
+    plan, state, nodes, _, now_ms, asked = seen
+    if is_migration_step(step):
+        return progress_of(step, plan, state, nodes, asked, now_ms)
     if state.image.authority is not Authority.LOG:
         return ""
     if step.kind is StepKind.ROLL and step.release == plan.target:
-        rolled = _rolled(step, nodes)
+        rolled = _rolled(step, plan, nodes)
         return f"{len(rolled & nodes.on(plan.target))} of {len(rolled)} nodes" if rolled else ""
     if step.id == "soak":
         return soak_check(plan, state, nodes, now_ms).text
     return ""
 
 
-def _checks(
-    step: Step,
-    plan: Plan,
-    state: MonitorState,
-    nodes: ClusterNodes,
-    limits: Limits,
-    now_ms: int,
-) -> Iterator[Precondition]:
+def _checks(step: Step, seen: _Seen) -> Iterator[Precondition]:
     """What must hold before the current step continues."""
+    plan, state, nodes, limits, now_ms, asked = seen
+    if is_migration_step(step):
+        yield from step_checks(step, plan, state, nodes, asked, now_ms)
+        return
     if state.image.authority is not Authority.LOG:
-        if plan.mode is Mode.ZOOKEEPER:
-            yield Precondition(
-                "progress",
-                Verdict.UNKNOWN,
-                "ZooKeeper shows neither software nor configuration of the brokers",
-                "check the current step by hand; from the controllers' start on, add "
-                "--bootstrap-controller",
-            )
-        else:
-            yield log_check(state)
+        yield log_check(state)
         return
     if step.id == "finalize":
         yield from finalize_checks(plan, state, nodes, limits, now_ms)
@@ -263,7 +263,7 @@ def _checks(
         yield from prepare_checks(state, nodes, release_of(plan.target))
         return
     yield log_check(state, now_ms)
-    yield ghosts_check(state, nodes)
+    yield ghosts_check(state, nodes, release_of(plan.target))
     if step.id == "soak":
         yield soak_check(plan, state, nodes, now_ms)
     yield alerts_check(state)
@@ -272,6 +272,8 @@ def _checks(
 def _commands(step: Step, next_node: NodeId | None) -> tuple[str, ...]:
     if next_node is None:
         return step.commands
+    if is_migration_step(step):
+        return tuple(c.replace("--node ID", f"--node {next_node}") for c in step.commands)
     words = f"--node {next_node} "
     mine = tuple(command for command in step.commands if words in f"{command} ")
     if mine or not step.commands:

@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from featurewatch.monitor.upgrade.plan import HOUR_MS, Options, Step, StepKind
+from featurewatch.monitor.upgrade.plan import Options, Step, StepKind
 from featurewatch.monitor.upgrade.preflight import BRIDGE, PROTOCOL
 from featurewatch.streams.types import ClusterId, NodeId
-
-_VALIDATION_MS: Final = 7 * 24 * HOUR_MS
-"""Kafka: "Some users prefer to wait for a week or two before finalizing the migration"."""
 
 _DELETE_ZNODES: Final = (
     "bin/zookeeper-shell.sh {}: `delete /controller`, at once, so that a broker becomes the "
     "controller; then `get /migration` and `delete /migration`"
 )
+_CHECK_RESTART: Final = "featurewatch upgrade check restart --node ID --wait {}"
+_OF_CONTROLLERS: Final = "--bootstrap-controller HOST:PORT"
 _AWAY_FROM_KRAFT: Final = (
     "remove zookeeper.metadata.migration.enable, controller.listener.names and "
     "controller.quorum.voters on each broker, and restart the brokers one at a time"
@@ -28,13 +27,15 @@ _AWAY_FROM_KRAFT: Final = (
 @dataclass(frozen=True, slots=True)
 class ZookeeperCluster:
     """What the steps follow from; ``zookeeper`` is its address as people write it, and ``running``
-    the brokers' release (empty: not known)."""
+    the brokers' release (empty: not known). ``read`` are the options of a command that reads the
+    cluster."""
 
     cluster: ClusterId
     brokers: tuple[NodeId, ...]
     running: str
     zookeeper: str
     has_protocol: bool
+    read: str
 
 
 def bridge_steps(cluster: ZookeeperCluster, release: str, soak_ms: int) -> Iterator[Step]:
@@ -48,18 +49,12 @@ def bridge_steps(cluster: ZookeeperCluster, release: str, soak_ms: int) -> Itera
             f"Restart the brokers on Kafka {release}, one at a time",
             preconditions=(
                 f"{PROTOCOL}={pinned} is in the configuration of every broker",
-                "before each broker: no partition is under-replicated",
+                "before each broker: `featurewatch upgrade check restart` exits with 0",
             ),
             nodes=cluster.brokers,
             release=release,
-            commands=(
-                "bin/kafka-topics.sh --bootstrap-server HOST:PORT --describe "
-                "--under-replicated-partitions",
-            ),
-            by_hand=(
-                f"stop the broker, install Kafka {release}, start it; wait until the command "
-                "prints nothing",
-            ),
+            commands=(_CHECK_RESTART.format(cluster.read),),
+            by_hand=(f"after each check: stop the broker, install Kafka {release}, start it",),
             changes=("the brokers' software",),
             soak_ms=soak_ms,
             way_back=f"restart the brokers on {before}, one at a time",
@@ -69,12 +64,12 @@ def bridge_steps(cluster: ZookeeperCluster, release: str, soak_ms: int) -> Itera
             "bridge-protocol",
             StepKind.ROLL,
             f"Set {PROTOCOL}={release} on every broker, and restart them one at a time",
-            preconditions=(f"all brokers run Kafka {release}, and applications work",),
-            nodes=cluster.brokers,
-            commands=(
-                "bin/kafka-topics.sh --bootstrap-server HOST:PORT --describe "
-                "--under-replicated-partitions",
+            preconditions=(
+                f"all brokers run Kafka {release}, and applications work",
+                "before each broker: `featurewatch upgrade check restart` exits with 0",
             ),
+            nodes=cluster.brokers,
+            commands=(_CHECK_RESTART.format(cluster.read),),
             changes=(f"what brokers write to each other and to ZooKeeper is that of {release}",),
             point_of_no_return=True,
             way_back=f"Kafka's upgrade notes have none: before this step {before} can come "
@@ -82,9 +77,12 @@ def bridge_steps(cluster: ZookeeperCluster, release: str, soak_ms: int) -> Itera
         )
 
 
-def migration_steps(cluster: ZookeeperCluster, options: Options) -> Iterator[Step]:
+def migration_steps(
+    cluster: ZookeeperCluster, options: Options, validation_ms: int
+) -> Iterator[Step]:
     """From ZooKeeper to KRaft on the bridge release."""
     delete = _DELETE_ZNODES.format(cluster.zookeeper)
+    of_both = f"{_OF_CONTROLLERS} {options.change}"
     format_command = (
         f"bin/kafka-storage.sh format --cluster-id={cluster.cluster} --config "
         "config/controller.properties"
@@ -111,13 +109,17 @@ def migration_steps(cluster: ZookeeperCluster, options: Options) -> Iterator[Ste
             f"zookeeper.connect={cluster.zookeeper}, and the brokers' inter.broker.listener.name",
         ),
         changes=("the controllers wait for every broker to register",),
-        way_back="stop the controllers and remove their directories",
+        way_back="stop the controllers and remove their directories; then bin/zookeeper-shell.sh "
+        f"{cluster.zookeeper}: `get /migration` and `delete /migration`",
     )
     yield Step(
         "migrate",
         StepKind.ROLL,
         "Switch the brokers to migration, one at a time",
-        preconditions=("the controllers run, and one of them is active",),
+        preconditions=(
+            "the controllers run, and one of them is active",
+            "before each broker: `featurewatch upgrade check restart` exits with 0",
+        ),
         nodes=cluster.brokers,
         by_hand=(
             "server.properties: zookeeper.metadata.migration.enable=true, "
@@ -125,7 +127,10 @@ def migration_steps(cluster: ZookeeperCluster, options: Options) -> Iterator[Ste
             "controllers' listener in listener.security.protocol.map, and broker.id as it is; keep "
             "zookeeper.connect",
         ),
-        commands=(f"featurewatch upgrade status --plan {options.file} {_OF_CONTROLLERS}",),
+        commands=(
+            _CHECK_RESTART.format(of_both),
+            f"featurewatch upgrade status --plan {options.file} {of_both}",
+        ),
         changes=(
             "with the last broker the metadata is copied to KRaft, and a KRaft controller leads; "
             "it writes to ZooKeeper too",
@@ -145,14 +150,14 @@ def migration_steps(cluster: ZookeeperCluster, options: Options) -> Iterator[Ste
             "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         ),
         commands=(
-            f"featurewatch upgrade check restart --node ID --wait {_OF_CONTROLLERS}",
-            f"featurewatch upgrade status --plan {options.file} {_OF_CONTROLLERS}",
+            _CHECK_RESTART.format(of_both),
+            f"featurewatch upgrade status --plan {options.file} {of_both}",
         ),
         changes=("brokers read their metadata from KRaft; the controller still writes both",),
         way_back=(
             "on each broker remove process.roles, replace node.id by broker.id, restore "
-            "zookeeper.connect, keep zookeeper.metadata.migration.enable=true, and restart them "
-            f"one at a time; stop the controllers; {delete}; {_AWAY_FROM_KRAFT}"
+            f"zookeeper.connect and {PROTOCOL}, keep zookeeper.metadata.migration.enable=true, and "
+            f"restart them one at a time; stop the controllers; {delete}; {_AWAY_FROM_KRAFT}"
         ),
     )
     yield Step(
@@ -160,9 +165,9 @@ def migration_steps(cluster: ZookeeperCluster, options: Options) -> Iterator[Ste
         StepKind.WAIT,
         "Let the cluster run in KRaft mode, while ZooKeeper is still written",
         preconditions=("all brokers run in KRaft mode",),
-        commands=(f"featurewatch upgrade status --plan {options.file} {_OF_CONTROLLERS}",),
+        commands=(f"featurewatch upgrade status --plan {options.file} {of_both}",),
         changes=("nothing; Kafka's documentation speaks of a week or two",),
-        soak_ms=_VALIDATION_MS,
+        soak_ms=validation_ms,
         way_back="as in the step before",
     )
     yield Step(
@@ -174,14 +179,14 @@ def migration_steps(cluster: ZookeeperCluster, options: Options) -> Iterator[Ste
             "controller.properties: remove zookeeper.metadata.migration.enable and every "
             "zookeeper.* setting",
         ),
-        commands=(f"featurewatch upgrade status --plan {options.file} {_OF_CONTROLLERS}",),
+        commands=(
+            _CHECK_RESTART.format(of_both),
+            f"featurewatch upgrade status --plan {options.file} {of_both}",
+        ),
         changes=("ZooKeeper is not written any more, and can be switched off",),
         point_of_no_return=True,
         way_back="No way back: a finalized migration cannot be reverted.",
     )
-
-
-_OF_CONTROLLERS: Final = "--bootstrap-controller HOST:PORT"
 
 
 def next_plan_step(target: str) -> Step:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from featurewatch.kafka.client_config.clients import java_properties
@@ -12,6 +12,7 @@ from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.pipeline.errors import TopicError
 from featurewatch.streams.bus.client_errors import SETTLING
 from featurewatch.streams.bus.diagnosis import unanswered
+from featurewatch.streams.bus.offsets import TopicPartitionKey, ends, offsets_at
 from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.topics import INPUTS, STATE, WORKER_OUTPUTS
 
@@ -25,9 +26,6 @@ COMPLETE_TOPICS: Final = tuple(
 
 _TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 0.2
-
-TopicPartitionKey = tuple[str, int]
-"""A topic's full name, and a partition."""
 
 
 class OffsetRange(NamedTuple):
@@ -97,7 +95,7 @@ def offset_ranges(
 def _ranges(admin: AdminClient, bus: BusSettings) -> dict[TopicPartitionKey, OffsetRange]:
     existing = admin.list_topics(timeout=_TIMEOUT_S).topics
     partitions = [
-        TopicPartition(name, partition)
+        (name, partition)
         for name in map(bus.topic, INGESTED_TOPICS)
         if name in existing
         for partition in existing[name].partitions
@@ -106,25 +104,6 @@ def _ranges(admin: AdminClient, bus: BusSettings) -> dict[TopicPartitionKey, Off
         return {}
     # confluent_kafka has types for most of its functions
     earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    committed, uncommitted = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
-    starts = _offsets(admin, partitions, earliest, committed)
-    # Before the ends, which are then lower only if a transaction is open.
-    high_watermarks = _offsets(admin, partitions, latest, uncommitted)
-    ends = _offsets(admin, partitions, latest, committed)
-    return {key: OffsetRange(starts[key], ends[key], high_watermarks[key]) for key in starts}
-
-
-def _offsets(
-    admin: AdminClient,
-    partitions: list[TopicPartition],
-    spec: OffsetSpec,
-    isolation: IsolationLevel,
-) -> dict[TopicPartitionKey, int]:
-    futures = admin.list_offsets(
-        dict.fromkeys(partitions, spec), isolation_level=isolation, request_timeout=_TIMEOUT_S
-    )
-    return {
-        (partition.topic, partition.partition): future.result().offset
-        for partition, future in futures.items()
-    }
+    starts = offsets_at(admin, partitions, earliest, IsolationLevel.READ_COMMITTED)
+    found = ends(admin, partitions)
+    return {key: OffsetRange(starts[key], *found[key]) for key in starts}

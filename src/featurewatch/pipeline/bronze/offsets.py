@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from featurewatch.pipeline.bronze.kafka import TopicPartitionKey
 from featurewatch.pipeline.spark.checkpoints import batch_end
+from featurewatch.streams.bus.offsets import TopicPartitionKey
 
 
 def by_partition(values: Mapping[TopicPartitionKey, int]) -> Column:

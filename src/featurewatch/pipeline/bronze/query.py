@@ -27,7 +27,6 @@ from featurewatch.pipeline.bronze.kafka import (
     COMPLETE_TOPICS,
     INGESTED_TOPICS,
     OffsetRange,
-    TopicPartitionKey,
     kafka_options,
     offset_ranges,
     warn_of_open_transactions,
@@ -43,6 +42,7 @@ from featurewatch.pipeline.bronze.offsets import (
 from featurewatch.pipeline.errors import LakeError, TopicError
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import GAPS, MESSAGES
+from featurewatch.streams.bus.offsets import TopicPartitionKey
 from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")

@@ -17,7 +17,7 @@ from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.lake import local_writer
 from featurewatch.pipeline.lake.hadoop_files import HadoopFiles
 from featurewatch.pipeline.lake.root import local_directory
-from featurewatch.pipeline.lake.tables import Table
+from featurewatch.pipeline.lake.tables import PROPERTIES, Table
 from featurewatch.pipeline.spark.session import jvm
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
@@ -99,6 +99,8 @@ class Lake:
         # Spark has the credentials for any store; it takes a quarter of a second for each table.
         builder = DeltaTable.createIfNotExists(self.session).location(self.path(table))
         builder = builder.comment(table.about).addColumns(columns)
+        for name, value in PROPERTIES.items():
+            builder = builder.property(name, value)
         builder.partitionedBy(*table.partitioned).execute()
 
     def read(self, table: Table) -> DataFrame:

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from featurewatch.pipeline.errors import LakeError, one_line
 from featurewatch.pipeline.lake.row_blocks import row_values
+from featurewatch.pipeline.lake.tables import PROPERTIES, READER_VERSION
 
 SMALL_BYTES: Final = 64 << 20
 """Rows derived from messages of at most this size, in bytes, fit into this process's memory."""
@@ -32,7 +33,11 @@ def create(path: Path, columns: StructType, partitioned: Sequence[str], about: s
     """Creates a table, unless it exists."""
     schema = deltalake.Schema.from_json(columns.json())
     with _lake_errors(path, "made"):
-        deltalake.DeltaTable.create(path, schema, "ignore", [*partitioned], description=about)
+        deltalake.DeltaTable.create(
+            *(path, schema, "ignore", [*partitioned]),
+            description=about,
+            configuration=PROPERTIES,
+        )
 
 
 def newest(path: Path) -> tuple[int, Mapping[str, str]]:
@@ -56,7 +61,9 @@ def plain_files(path: Path, version: int) -> list[str] | None:
     """
     with _lake_errors(path, "read"):
         table = deltalake.DeltaTable(path, version=version)
-        has_vectors = table.protocol().min_reader_version > 1  # only later ones delete in a file
+        has_vectors = (
+            table.protocol().min_reader_version > READER_VERSION
+        )  # only later ones delete in a file
         if has_vectors or table.metadata().partition_columns:
             return None
         files = [unquote(uri) for uri in table.file_uris()]

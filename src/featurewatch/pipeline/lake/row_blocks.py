@@ -92,12 +92,14 @@ class RowBuilder:
     def __init__(self, tables: Iterable[Table]) -> None:
         self._schemas = {table.path: arrow_schema(table) for table in tables}
         self._rows: dict[str, list[tuple[Any, ...]]] = {path: [] for path in self._schemas}
+        self._ranks: dict[str, list[int]] = {path: [] for path in self._schemas}
         self._row_count = 0
         self._bytes = 0
 
     def add(self, table: Table, row: tuple[Any, ...], rank: int = 0) -> None:
         """Adds a row: its values in the order of the columns, as `pyarrow.array` takes them."""
-        self._rows[table.path].append((*row, rank))
+        self._rows[table.path].append(row)
+        self._ranks[table.path].append(rank)
         self._row_count += 1
 
     def count_bytes(self, size: int) -> None:
@@ -114,14 +116,19 @@ class RowBuilder:
         self._row_count = self._bytes = 0
         for path, rows in self._rows.items():
             if rows:
-                batch = as_batch(rows, self._schemas[path])
+                ranks = self._ranks[path]
+                batch = _batch_of([*zip(*rows, strict=True), ranks], self._schemas[path])
                 rows.clear()
+                ranks.clear()
                 yield RowBlock(path, batch.num_rows, _days(batch), batch.serialize().to_pybytes())
 
 
 def as_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     """Returns rows as a record batch."""
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return _batch_of(zip(*rows, strict=True) if rows else [()] * len(schema), schema)
+
+
+def _batch_of(columns: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     arrays = [pa.array(values, type_) for values, type_ in zip(columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

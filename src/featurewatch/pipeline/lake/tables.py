@@ -32,16 +32,14 @@ class Table:
     key: tuple[str, ...]
     partitioned: tuple[str, ...] = ()
     pruned: bool = field(default=False)
+    path: str = field(init=False, compare=False, default="")
+    """The path below the lake's root; read for each row of a batch."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", f"{self.layer}/{self.name}")
         unknown = {*self.key, *self.partitioned} - self.columns.keys()
         if unknown:
             raise TypeError(f"{self.name} has no columns {', '.join(sorted(unknown))}")
-
-    @property
-    def path(self) -> str:
-        """The path below the lake's root."""
-        return f"{self.layer}/{self.name}"
 
     @property
     def ddl(self) -> str:
@@ -53,6 +51,18 @@ def ddl_of(columns: Mapping[str, str]) -> str:
     """Returns columns, as name to type, in Spark's DDL."""
     return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
 
+
+READER_VERSION: Final = 1
+"""The version of Delta's protocol that reads each table: the lowest one, which every reader has."""
+PROPERTIES: Final[Mapping[str, str]] = {
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+}
+"""The properties with which each table is created.
+
+Features that raise `READER_VERSION` are off, whatever the defaults of a Spark cluster are: DuckDB,
+Polars, pandas and others lack some of them (docs/how-to/read-the-lake.md).
+"""
 
 _POSITION: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
 

@@ -102,8 +102,11 @@ def _record_rows(message: InputMessage, event: LogCommit | SnapshotChunk) -> Ite
             yield _quarantined(message, event.cluster, index, type_, str(error), payload)
             continue
         cause = cause or _cause(message, event)
-        log = (record["offset"], event.leader_epoch, is_snapshot)
-        yield spec.table, (*cause.at(index), *log, *columns)
+        head, tail = cause
+        # One tuple for each row: a cluster's log is mostly such rows.
+        log_offset = record["offset"]
+        row = (*head, index, *tail, log_offset, event.leader_epoch, is_snapshot, *columns)
+        yield spec.table, row
 
 
 def _gap_rows(message: InputMessage, event: LogGap) -> Iterator[TableRow]:

@@ -27,6 +27,7 @@ from featurewatch.reference.kraft.controller_options import (
     OptionError,
     add_controller_options,
     controller_settings,
+    quorum_times,
 )
 from featurewatch.reference.kraft.formats import DamagedStorageError
 from featurewatch.reference.kraft.machines.controller.controller import MetadataController
@@ -97,8 +98,7 @@ async def _run(options: argparse.Namespace) -> int:
         options.cluster_id,
         node.endpoints,
         tuple(options.bootstrap or ()),
-        election_timeout_ms=options.election_timeout,
-        fetch_timeout_ms=options.fetch_timeout,
+        **quorum_times(options),
     )
     replica = (
         RaftNode(storage, settings, _tell)
@@ -226,8 +226,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help="follow the quorum of these controllers, to which this voter may be added",
     )
-    add("--election-timeout", type=int, default=1000, metavar="MS", help="default 1000")
-    add("--fetch-timeout", type=int, default=2000, metavar="MS", help="default 2000")
+    add("--election-timeout", type=int, metavar="MS", help="default 1000")
+    add("--fetch-timeout", type=int, metavar="MS", help="default 2000")
     add("--orders", action="store_true", help="read orders from stdin")
     add_controller_options(parser)
     return parser

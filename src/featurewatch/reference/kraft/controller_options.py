@@ -30,7 +30,15 @@ _NUMBERS: Final[Mapping[str, str]] = {
     "metadata.log.max.record.bytes.between.snapshots": "snapshot_bytes",
     "metadata.max.retention.bytes": "retained_bytes",
 }
-"""Kafka's properties that count here, and the settings that they are."""
+"""Kafka's properties that count for the controller, and the settings that they are."""
+_QUORUM_NUMBERS: Final[Mapping[str, str]] = {
+    "controller.quorum.election.timeout.ms": "election_timeout_ms",
+    "controller.quorum.fetch.timeout.ms": "fetch_timeout_ms",
+    "controller.quorum.election.backoff.max.ms": "election_backoff_ms",
+    "controller.quorum.request.timeout.ms": "request_timeout_ms",
+    "controller.quorum.retry.backoff.ms": "retry_backoff_ms",
+}
+"""Those that count for the voter."""
 _HIGHEST: Final = (1 << 15) - 1
 
 
@@ -79,7 +87,8 @@ def add_controller_options(parser: argparse.ArgumentParser) -> None:
         "--config",
         type=Path,
         metavar="FILE",
-        help=f"properties of Kafka, of which these count: {', '.join(_NUMBERS)}",
+        help="properties of Kafka, of which these count: "
+        + ", ".join((*_NUMBERS, *_QUORUM_NUMBERS)),
     )
 
 
@@ -96,7 +105,7 @@ def controller_settings(
         release = release_of(options.controller)
     except UnknownReleaseError as error:
         raise OptionError(f"--controller: {error}") from None
-    numbers = _numbers(options.config) if options.config is not None else {}
+    numbers = _numbers(options.config, _NUMBERS)
     settings = ControllerSettings(
         node_id=options.node_id,
         cluster_id=options.cluster_id,
@@ -110,6 +119,19 @@ def controller_settings(
     )
     changes: dict[str, Any] = dict(numbers)
     return replace(settings, **changes)
+
+
+def quorum_times(options: argparse.Namespace) -> dict[str, Any]:
+    """The times of the voter in ms, by the setting: an option counts before a property.
+
+    Raises as `controller_settings`.
+    """
+    given = {
+        "election_timeout_ms": options.election_timeout,
+        "fetch_timeout_ms": options.fetch_timeout,
+    }
+    times = {name: time for name, time in given.items() if time is not None}
+    return _numbers(options.config, _QUORUM_NUMBERS) | times
 
 
 def _ranges(options: argparse.Namespace, release: Release) -> SupportedRanges:
@@ -160,10 +182,13 @@ def _level(text: str) -> FeatureLevel:
     return named
 
 
-def _numbers(path: Path) -> dict[str, int]:
+def _numbers(path: Path | None, names: Mapping[str, str]) -> dict[str, int]:
+    """The properties with these names in a file, by the setting."""
+    if path is None:
+        return {}
     properties = properties_in(path.read_bytes())
     numbers = {}
-    for name, setting in _NUMBERS.items():
+    for name, setting in names.items():
         text = properties.get(name)
         if text is None:
             continue

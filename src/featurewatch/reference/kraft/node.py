@@ -44,8 +44,6 @@ from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from featurewatch.streams.types import KRAFT_VERSION
 
 TICK_S: Final = 0.02
-REQUEST_TIMEOUT_S: Final = 2.0
-"""The default of ``controller.quorum.request.timeout.ms``."""
 _DURABLE: Final = (Persist, Append, Truncate, Flush, WriteSnapshot, InstallSnapshot)
 _log = logging.getLogger("featurewatch.reference.kraft")
 
@@ -86,7 +84,9 @@ class RaftNode:
             as_written=as_written,
         )
         self.peers = Peers(
-            f"raft-client-{settings.me.id}", REQUEST_TIMEOUT_S, is_kip_778=as_written
+            f"raft-client-{settings.me.id}",
+            settings.request_timeout_ms / 1000,
+            is_kip_778=as_written,
         )
         self._queue: deque[Effect] = deque()
         self._has_effects = asyncio.Event()

@@ -1,7 +1,7 @@
 """Applies that a person acknowledged an alert, which ends it.
 
-Only alerts about what is over can be acknowledged: something was lost or could not be read. All
-others end with their condition.
+Only alerts about what is over can be acknowledged: something was lost, could not be read, or was
+changed. All others end with their condition.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +17,8 @@ def fold_acknowledgement(
 ) -> tuple[ClusterImage, ClusterDelta]:
     """Applies an acknowledgement; one of an alert that does not fire changes nothing."""
     rule, _, subject = event.alert.removeprefix(f"{image.cluster}/").partition("/")
+    if rule in ACKNOWLEDGED_TIMERS:
+        return image, NOTHING
     end = ACKNOWLEDGED.get(rule)
     after = image if end is None else end(image, subject.partition("/")[2])
     return (image, SKIPPED) if after == image else (after, NOTHING)
@@ -66,3 +68,9 @@ ACKNOWLEDGED: Final[Mapping[str, Callable[[ClusterImage, str], ClusterImage]]] =
 }
 """The rules whose alerts can be acknowledged, and what that makes of an image; the text is the
 alert's subject behind its kind."""
+
+ACKNOWLEDGED_TIMERS: Final = frozenset({"voter-rejoined", "voter-directory-changed"})
+"""The rules whose alerts end with what the monitor remembers, and no image has."""
+
+ACKNOWLEDGEABLE: Final = (*ACKNOWLEDGED, *sorted(ACKNOWLEDGED_TIMERS))
+"""All rules whose alerts can be acknowledged."""

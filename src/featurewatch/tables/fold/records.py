@@ -219,11 +219,13 @@ def _unregister_controller(replay: RecordReplay, data: Data) -> None:
 
 
 def _fence(replay: RecordReplay, data: Data) -> None:
-    replay.set(replay.broker(data, "id")._replace(fenced=True))
+    if not (node := replay.broker(data, "id")).fenced:
+        replay.set(node._replace(fenced=True))
 
 
 def _unfence(replay: RecordReplay, data: Data) -> None:
-    replay.set(replay.broker(data, "id")._replace(fenced=False))
+    if (node := replay.broker(data, "id")).fenced:
+        replay.set(node._replace(fenced=False))
 
 
 def _change_registration(replay: RecordReplay, data: Data) -> None:
@@ -233,9 +235,9 @@ def _change_registration(replay: RecordReplay, data: Data) -> None:
     fencing = data.get("fenced", 0)
     fenced = node.fenced if fencing == 0 else fencing == 1
     shutting_down = node.shutting_down or data.get("inControlledShutdown", 0) == 1
+    # A node that stays as it is is no change: all that follows costs by the size of the delta.
     if fenced is not node.fenced or shutting_down is not node.shutting_down:
-        node = node._replace(fenced=fenced, shutting_down=shutting_down)
-    replay.set(node)
+        replay.set(node._replace(fenced=fenced, shutting_down=shutting_down))
 
 
 def _set_level(replay: RecordReplay, data: Data) -> None:

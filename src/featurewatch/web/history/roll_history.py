@@ -72,6 +72,10 @@ class RollHistory:
         """A number that changes with what is held of a cluster."""
         return self._roll(cluster).version
 
+    def past_software(self, cluster: str) -> frozenset[str]:
+        """The names of what nodes of a cluster were seen to run before what they run now."""
+        return frozenset(software.name for software in self._roll(cluster).nodes.past_software())
+
     def picture(
         self,
         snapshot: Snapshot,

@@ -15,10 +15,11 @@ import { Rehearsal } from './rehearsal.js';
 import { Releases } from './releases.js';
 import { resourcesOf } from './resources.js';
 import { Store } from './store.js';
+import { Upgrade } from './upgrade.js';
 
 const VIEWS = {
   fleet: Fleet, releases: Releases, alerts: Alerts, sources: Sources,
-  cluster: Cluster, picture: Picture, history: History, operations: Operations, nodes: Nodes, quorum: Quorum, migration: Migration, rehearsal: Rehearsal,
+  cluster: Cluster, upgrade: Upgrade, picture: Picture, history: History, operations: Operations, nodes: Nodes, quorum: Quorum, migration: Migration, rehearsal: Rehearsal,
 };
 const HELP = [['/', 'find a cluster'], ['j k', 'next and previous row'], ['Enter', 'open the row'], ['Esc', 'leave'], ['p', 'pause'], ['?', 'this list']];
 const SINGLE_KEYS = 'featurewatch.single-keys';

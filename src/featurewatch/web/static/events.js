@@ -5,6 +5,7 @@ const PLACES = ['critical', 'warning', 'info'];
 // Resources that an event may change, by the view and the kind of the event.
 const CHANGED = {
   cluster: { state: ['cluster'], alert: ['cluster'], change: ['changes'] },
+  upgrade: { state: ['cluster'], alert: ['upgrade'] },
   picture: { state: ['cluster', 'picture'], alert: ['picture'], change: ['picture'], revisions: ['picture'] },
   history: { state: ['cluster'], revisions: ['list'], change: ['changes'] },
   operations: { state: ['cluster'], operations: ['list'] },
@@ -18,7 +19,7 @@ const CHANGED = {
 };
 
 // Resources that follow from the rows of the worker, which come after the state.
-export const OF_ROWS = { cluster: ['readiness'], nodes: ['list'], quorum: ['quorum'], rehearsal: ['rehearsal'] };
+export const OF_ROWS = { cluster: ['readiness'], upgrade: ['upgrade'], nodes: ['list'], quorum: ['quorum'], rehearsal: ['rehearsal'] };
 
 function isAbout(route, data) {
   return !route.cluster || data.cluster === route.cluster || (data.removed && data.id === route.cluster);

@@ -122,7 +122,7 @@ function pointers(store, picture, drawing, from, to) {
 // The share of the newest release's colour in that of a release: the first is the oldest.
 function mix(picture, software) {
   const { length } = picture.software;
-  return { style: { '--mix': `${length < 2 ? 100 : Math.round((100 * software) / (length - 1))}%` } };
+  return { style: { '--mix': `${length < 2 ? 100 : (100 * software) / (length - 1)}%` } };
 }
 
 function Drawing({ store, picture, drawing, from, to }) {

@@ -35,7 +35,7 @@ function Source({ source }) {
   return address ? html`<a href=${address} rel="noreferrer">${source.replace(/^https:\/\/([^/]+).*/, '$1')}</a>` : source;
 }
 
-function Advisories({ advisories }) {
+export function Advisories({ advisories }) {
   if (!advisories.length) return null;
   return html`<${Table} caption=${`${advisories.length} known ${advisories.length === 1 ? 'fault' : 'faults'} on the way`} columns=${['severity', 'affects', 'fault, and what to do', 'source']}>
     ${advisories.map((item) => html`<tr key=${item.id}>
@@ -87,6 +87,7 @@ export function Readiness({ store }) {
   return html`${targets}
     <p class="verdict"><${Word} word=${report.verdict} text=${VERDICTS[report.verdict]} />
       ${target ? ` for Kafka ${target}` : ''}</p>
+    <p><a href=${link({ view: 'upgrade', cluster: route.cluster, target: route.target })}>The way there, step by step</a></p>
     ${report.reasons.filter((text) => !repeats(text, report.controller_response)).map((text) => html`<p>${text}</p>`)}
     ${report.learned.map((note) => html`<p>${note}</p>`)}
     <${Controller} response=${report.controller_response} />

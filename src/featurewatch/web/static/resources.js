@@ -11,6 +11,7 @@ const VIEWS = {
     changes: [ofCluster(route, 'changes'), {}],
     readiness: [ofCluster(route, 'readiness'), { target: route.target }],
   }),
+  upgrade: (route) => ({ cluster: [ofCluster(route), {}], upgrade: [ofCluster(route, 'upgrade'), { target: route.target }] }),
   picture: (route) => ({ cluster: [ofCluster(route), {}], picture: [ofCluster(route, 'picture'), {}] }),
   history: (route) => ({
     cluster: [ofCluster(route), {}],

@@ -127,6 +127,7 @@ export class Store {
       if (reason) { delete documents[name]; refusals[name] = reason; } else if (!names || !isNewer(this.documents[name], value)) documents[name] = value;
       else documents[name] = this.documents[name];
     });
+    this.announceNext(this.documents.upgrade, documents.upgrade);
     this.announceRoll(this.documents.cluster, documents.cluster);
     [this.documents, this.refusals, this.loaded] = [documents, refusals, true];
     const refusal = Object.values(refusals).find(({ status }) => status === 401) || (route.view === 'fleet' && refusals.list);
@@ -157,6 +158,12 @@ export class Store {
   announce(text) {
     if (Date.now() - this.announced < QUIET_MS) return;
     [this.announced, this.status] = [Date.now(), text];
+  }
+
+  announceNext(before, after) {
+    if (!before || !after || (before.current === after.current && before.next_node === after.next_node)) return;
+    const step = after.steps.find(({ id }) => id === after.current);
+    this.announce(step ? `next: ${after.next_node === null ? step.title : `node ${after.next_node}`}` : 'the upgrade is complete');
   }
 
   announceRoll(before, after) {

@@ -3,7 +3,7 @@ import { Copy, Progress, Since, Word, html, link } from './parts.js';
 import { stateText } from './fleet.js';
 
 const TABS = [
-  ['cluster', 'Roll'], ['picture', 'Picture'], ['history', 'History'], ['operations', 'Operations'], ['nodes', 'Views of nodes'], ['quorum', 'Quorum'],
+  ['cluster', 'Roll'], ['upgrade', 'Upgrade'], ['picture', 'Picture'], ['history', 'History'], ['operations', 'Operations'], ['nodes', 'Views of nodes'], ['quorum', 'Quorum'],
   ['migration', 'Migration'], ['rehearsal', 'Rehearsal'],
 ];
 

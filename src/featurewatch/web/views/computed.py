@@ -2,18 +2,28 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any, Final
 
+import orjson
 from aiohttp import web
+from immutables import Map
 
 from featurewatch.common.text import error_line
 from featurewatch.controller.kraft.releases import releases
+from featurewatch.monitor.alerts import FiringAlerts
 from featurewatch.monitor.quorum.report import quorum_report
 from featurewatch.monitor.rows import StateRowError
+from featurewatch.monitor.rules import Subject, SubjectKind
+from featurewatch.monitor.step import MonitorState
+from featurewatch.monitor.upgrade import PlanError
+from featurewatch.streams.outputs import Alert
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.web.cluster_locks import ClusterLocks
+from featurewatch.web.computed_reports import ComputedReports
 from featurewatch.web.model import FleetModel
 from featurewatch.web.parameters import check_names, choice, page
 from featurewatch.web.problems import ProblemError, not_read, wrong_parameter
@@ -31,8 +41,9 @@ from featurewatch.web.views.rehearsal import (
     parse_steps,
     rehearse_steps,
 )
-from featurewatch.web.views.responses import json_response, list_response
-from featurewatch.web.worker_rows import WorkerRows
+from featurewatch.web.views.responses import json_response, list_response, response
+from featurewatch.web.views.upgrade import UpgradeRequest, upgrade_document
+from featurewatch.web.worker_rows import RestoredCluster, WorkerRows
 
 _BUDGET_MS: Final = 2_000
 """A request works this long; it leaves the rest to the next one."""
@@ -49,11 +60,13 @@ class ComputedViews:
         self,
         model: FleetModel,
         rows: WorkerRows,
+        reports: ComputedReports,
         now_ms: Callable[[], int],
         locks: ClusterLocks,
     ) -> None:
         self._model = model
         self._rows = rows
+        self._reports = reports
         self._now_ms = now_ms
         self._fleet = FleetReadiness(rows)
         self._locks = locks
@@ -116,9 +129,26 @@ class ComputedViews:
         """The metadata quorum of a cluster: voters, observers, and what it can lose."""
         check_names(request.query, ())
         cluster = cluster_of_request(request, self._model)
-        async with self._locks.of(cluster):
-            image = await asyncio.to_thread(self._image, cluster)
-        return json_response(request, {"cluster": cluster, **quorum_report(image).document()})
+        body = await self._reports.get(cluster, "quorum", partial(self._quorum, cluster))
+        return response(request, body)
+
+    async def show_upgrade(self, request: web.Request) -> web.Response:
+        """The plan of an upgrade, where the cluster is in it, and what is next."""
+        check_names(request.query, ("target",))
+        cluster = cluster_of_request(request, self._model)
+        target = release_of_query(request.query, "target")
+        firing, past = self._model.firing(cluster), self._model.past_software(cluster)
+        doubt = self._model.doubt(cluster)
+        asked = UpgradeRequest(target, past, doubt, version("featurewatch"), self._now_ms())
+        seen = frozenset((alert.id, alert.severity, alert.summary) for alert in firing)
+        name = f"upgrade {target.name if target else ''} {hash((seen, past, doubt))}"
+        try:
+            body = await self._reports.get(
+                cluster, name, partial(self._upgrade, cluster, asked, firing)
+            )
+        except PlanError as error:
+            raise ProblemError(HTTPStatus.CONFLICT, f"There is no plan: {error}.") from None
+        return response(request, body)
 
     async def show_rehearsal(self, request: web.Request) -> web.Response:
         """The outcomes of steps on the model of a cluster; nothing is changed anywhere."""
@@ -138,12 +168,29 @@ class ComputedViews:
             raise ProblemError(HTTPStatus.CONFLICT, str(error)) from None
         return json_response(request, document)
 
+    def _quorum(self, cluster: ClusterId) -> bytes:
+        report = quorum_report(self._image(cluster))
+        return orjson.dumps({"cluster": cluster, **report.document()}, default=list)
+
+    def _upgrade(
+        self, cluster: ClusterId, asked: UpgradeRequest, firing: tuple[Alert, ...]
+    ) -> bytes:
+        image, times = self._restored(cluster)
+        alerts: FiringAlerts = Map()
+        if firing:
+            alerts = alerts.set(Subject(SubjectKind.ALERTS, ""), firing)
+        state = MonitorState(image, alerts, times)
+        return orjson.dumps(upgrade_document(state, asked, self._rows.limits), default=list)
+
     def _image(self, cluster: ClusterId) -> ClusterImage:
+        return self._restored(cluster).image
+
+    def _restored(self, cluster: ClusterId) -> RestoredCluster:
         require_rows(self._rows)
         try:
-            image = self._rows.image(cluster)
+            found = self._rows.restored(cluster)
         except StateRowError as error:
             raise not_read(f"The worker's rows cannot be read: {error_line(error)}") from None
-        if image is None:
+        if found is None:
             raise not_read("No worker has stored rows of this cluster yet.")
-        return image
+        return found

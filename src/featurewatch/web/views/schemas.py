@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from featurewatch.controller.compatibility import Verdict
+from featurewatch.monitor.upgrade import Mode, StepKind, StepState
 from featurewatch.streams.events import ReplicaState
 from featurewatch.streams.schemas import schema_of
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
@@ -95,6 +97,7 @@ def schemas() -> dict[str, Any]:
             differences=texts,
         ),
         "Quorum": _quorum(),
+        "Upgrade": _upgrade(),
         "Picture": object_of(
             cluster=TEXT,
             begin_ms=NUMBER,
@@ -131,6 +134,41 @@ def schemas() -> dict[str, Any]:
         "Source": object_of(cluster=TEXT, source=TEXT, state=TEXT, at_ms=NUMBER, detail=TEXT),
         "Problem": object_of(type=TEXT, title=TEXT, status=NUMBER, detail=TEXT, instance=TEXT),
     }
+
+
+def _upgrade() -> dict[str, Any]:
+    texts = {"type": "array", "items": TEXT}
+    flag = {"type": "boolean"}
+    text_or_null = {"type": ["string", "null"]}
+    levels = {"type": "object", "additionalProperties": NUMBER}
+    verdict = {"enum": [*Verdict]}
+    check = object_of(name=TEXT, verdict=verdict, text=TEXT, remedy=TEXT, waits=flag)
+    step = object_of(
+        **dict.fromkeys(("id", "title", "release", "way_back", "progress"), TEXT),
+        **dict.fromkeys(("preconditions", "commands", "by_hand", "changes"), texts),
+        **dict.fromkeys(("soak_ms", "node_count"), NUMBER),
+        **dict.fromkeys(("point_of_no_return", "optional"), flag),
+        kind={"enum": [*StepKind]},
+        state={"enum": [*StepState]},
+        nodes={"type": "array", "items": NUMBER},
+        levels={"type": ["object", "null"]},
+    )
+    return object_of(
+        **dict.fromkeys(("cluster", "target", "save_command"), TEXT),
+        **dict.fromkeys(("releases", "targets", "commands", "changed"), texts),
+        **dict.fromkeys(("current", "no_return"), text_or_null),
+        at_ms=NUMBER,
+        mode={"enum": [*Mode]},
+        target_reason={"enum": ["asked", "rolling", "unfinalized", "newest"]},
+        before=levels,
+        after=levels,
+        complete=flag,
+        verdict=verdict,
+        next_node={"type": ["integer", "null"]},
+        checks={"type": "array", "items": check},
+        advisories={"type": "array", "items": {"type": "object"}},
+        steps={"type": "array", "items": step},
+    )
 
 
 def _quorum() -> dict[str, Any]:

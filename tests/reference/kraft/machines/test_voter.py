@@ -35,10 +35,11 @@ from featurewatch.reference.kraft.machines.protocol import (
     Truncate,
     WriteSnapshot,
 )
-from featurewatch.reference.kraft.machines.replicas import ReplicaKey, VoterSet
+from featurewatch.reference.kraft.machines.replicas import Endpoint, ReplicaKey, VoterSet
 from featurewatch.reference.kraft.machines.requests import (
     AddVoter,
     AskVersions,
+    BeginQuorumEpoch,
     DescribeQuorum,
     DescribeQuorumAnswer,
     EndQuorumEpoch,
@@ -341,6 +342,21 @@ def test_the_successor_is_the_first_candidate() -> None:
         assert (driven.state() is State.PROSPECTIVE) is (waits_ms == 0)
         driven.tick(1)
         assert driven.state() is State.PROSPECTIVE
+
+
+def test_more_listeners_of_its_leader_make_a_voter_follow_it_again() -> None:
+    """As in ``maybeTransition``: it sends its Fetch again. As many or fewer change nothing."""
+    other = Endpoint("OTHER", "localhost", 9100)
+    for listeners in ((endpoint(1),), (endpoint(1), other), (other,)):
+        driven = in_state(State.FOLLOWER)
+        sent = driven.last_to(1)
+        assert isinstance(sent.request, Fetch)
+        driven.ask(BeginQuorumEpoch(CLUSTER, ME, 1, 1, listeners))
+        assert driven.state() is State.FOLLOWER
+        again = [one for one in driven.of_kind(Send) if isinstance(one, Send)]
+        is_again = len(listeners) > 1
+        assert [one.request for one in again] == ([sent.request] if is_again else [])
+        assert (driven.last_to(1) is sent) is not is_again
 
 
 def test_a_forged_leader_is_refused() -> None:

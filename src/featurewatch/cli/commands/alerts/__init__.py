@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 SUMMARIES: Final = {
-    "acknowledge": "End alerts about past events: data that was lost or could not be read.",
+    "acknowledge": "End alerts about past events: data that was lost or could not be read, voters "
+    "that changed.",
 }
 
 

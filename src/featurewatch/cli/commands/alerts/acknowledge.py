@@ -30,10 +30,11 @@ def acknowledge(
     bus: BusServers = "",
     prefix: Prefix = "",
 ) -> None:
-    """End alerts about past events: data that was lost or could not be read.
+    """End alerts about past events: data that was lost or could not be read, voters that changed.
 
-    These are unreadable, messages-lost, clock-ahead, source-rivals, log-gap, epoch-regression,
-    znode-missed and znode-regression. All other alerts end when their condition does. The alert
+    These are unreadable, messages-lost, outputs-lost, clock-ahead, source-rivals, log-gap,
+    epoch-regression, znode-missed, znode-regression, voter-rejoined and voter-directory-changed.
+    All other alerts end when their condition does. The alert
     fires again if it happens again. Exits with 4 if no worker has applied it after 15 s.
     """
     # Here, so that help needs no settings and no engines.

@@ -31,10 +31,38 @@ _MAX_BYTES: Final = 2 * 1024 * 1024
 @command()
 def compare_strimzi(
     file: Annotated[
-        Path, Argument(metavar="FILE", help="YAML or JSON of the Kafka and its node pools.")
-    ],
+        Path | None,
+        Argument(metavar="[FILE]", help="YAML or JSON of the Kafka and its node pools."),
+    ] = None,
     name: Annotated[
-        str, Option("--name", metavar="NAME", help="Kafka resource, if the file has several.")
+        str, Option("--name", metavar="NAME", help="Kafka resource, if there are several.")
+    ] = "",
+    namespace: Annotated[
+        str,
+        Option(
+            "--namespace",
+            metavar="NAME",
+            help="Without FILE: namespace in Kubernetes.",
+            default="that of the context or of the pod",
+        ),
+    ] = "",
+    kubeconfig: Annotated[
+        Path | None,
+        Option(
+            "--kubeconfig",
+            metavar="FILE",
+            help="Without FILE: login to the API server.",
+            default="KUBECONFIG, the pod's service account, or ~/.kube/config",
+        ),
+    ] = None,
+    context: Annotated[
+        str,
+        Option(
+            "--context",
+            metavar="NAME",
+            help="Without FILE: context of the kubeconfig.",
+            default="its current one",
+        ),
     ] = "",
     cluster: OnlyCluster = "",
     as_json: AsJson = False,
@@ -50,7 +78,8 @@ def compare_strimzi(
 ) -> None:
     """Show where a cluster and its Strimzi resources disagree: level, release, node ids, voters.
 
-    FILE is what `kubectl get kafka,kafkanodepool -o yaml` prints. The cluster is read from the
+    FILE is what `kubectl get kafka,kafkanodepool -o yaml` prints; without it the API server is
+    asked for them. The cluster is read from the
     worker's state, or directly. Exits with 3 if they disagree, with 4 if that is not known.
     """
     # Here, so that help needs no settings and no engines.
@@ -59,7 +88,9 @@ def compare_strimzi(
     from featurewatch.common.text import plain
     from featurewatch.monitor.strimzi import compare
 
-    kafka = _kafka(file, name)
+    if file is not None and (namespace or kubeconfig or context):
+        raise UsageError("pass either FILE, or --namespace, --kubeconfig and --context")
+    kafka = _of_server(kubeconfig, context, namespace, name) if file is None else _kafka(file, name)
     sources = options.cluster_flags(
         controllers=bootstrap_controller,
         servers=bootstrap_server,
@@ -93,6 +124,31 @@ def compare_strimzi(
         raise Exit(ExitCode.NO)
     if differences:
         raise Exit(ExitCode.UNKNOWN)
+
+
+def _of_server(kubeconfig: Path | None, context: str, namespace: str, name: str) -> "StrimziKafka":
+    """The resources that the API server has; ends with 4 if they cannot be read."""
+    import os
+
+    from featurewatch.cli.output.terminal import print_error
+    from featurewatch.integrations.kubernetes import (
+        KubernetesError,
+        find_api_server,
+        strimzi_documents,
+    )
+    from featurewatch.monitor.strimzi import StrimziError, kafka_of
+
+    try:
+        server = find_api_server(os.environ, kubeconfig, context, namespace)
+    except KubernetesError as error:
+        raise UsageError(str(error)) from None
+    try:
+        return kafka_of(strimzi_documents(server), name)
+    except KubernetesError as error:
+        print_error(str(error))
+        raise Exit(ExitCode.UNKNOWN) from None
+    except StrimziError as error:
+        raise UsageError(f"{server.url}, namespace {server.namespace}: {error}") from None
 
 
 def _kafka(file: Path, name: str) -> "StrimziKafka":

@@ -7,7 +7,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from featurewatch.cli.output.rendering import MAX_ALERTS, MAX_COLUMNS, STYLES, ids, plain
+from featurewatch.cli.output.rendering import MAX_ALERTS, MAX_COLUMNS, STYLES, plain
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.levels import finalized_name
 from featurewatch.pipeline.history.differences import Diff, NodesDiff
 from featurewatch.pipeline.history.moments import format_time
@@ -98,7 +99,7 @@ def _columns(
         key = (each.nodes, each.release, each.complete, str(sorted(each.ranges.items())))
         columns.setdefault(key, ([], each))[0].append(f"{each.role}s")
     return [
-        (f"{' and '.join(roles)} {ids(each.nodes)} ({_software(each.release)})", each)
+        (f"{' and '.join(roles)} {format_ids(each.nodes)} ({_software(each.release)})", each)
         for roles, each in sorted(columns.values(), key=order)
     ]
 
@@ -125,7 +126,7 @@ def diff_lines(diff: Diff) -> Iterator[Text]:
         after = finalized_name(change.feature, change.after)
         yield line.append(f" {before} → {after}", style="green")
     for nodes in diff.nodes:
-        yield Text(f"  nodes   {nodes.role} {ids(nodes.nodes)}: {_change(nodes)}")
+        yield Text(f"  nodes   {nodes.role} {format_ids(nodes.nodes)}: {_change(nodes)}")
     groups = ((diff.incompatible_began, "incompatible"), (diff.incompatible_ended, "compatible"))
     for rows, verb in groups:
         for row in rows[:MAX_ALERTS]:

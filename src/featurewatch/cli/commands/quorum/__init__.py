@@ -7,8 +7,9 @@ from featurewatch.cli.commands.quorum.options import store_options
 
 SUMMARIES: Final = {
     "describe": "Show the voters and observers of the metadata quorum, and how far each is behind.",
-    "add-controller": "Make a running controller a voter, after checks of what that would lose.",
-    "remove-controller": "Remove a voter, after checks that the others keep a majority.",
+    "add-controller": "Make a running controller a voter, after checking that this keeps a "
+    "majority.",
+    "remove-controller": "Remove a voter, after checking that the others keep a majority.",
 }
 
 _PARAMS, _CALLBACK = parameters(store_options)

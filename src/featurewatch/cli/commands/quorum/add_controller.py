@@ -11,7 +11,7 @@ from featurewatch.cli.kafka_tools.target import AdminTarget
 async def add_controller(
     target: AdminTarget, dry_run: DryRun = False, force: Force = False, yes: Yes = False
 ) -> None:
-    """Make a running controller a voter, after checks of what that would lose.
+    """Make a running controller a voter, after checking that this keeps a majority.
 
     --command-config is the configuration file of that controller, as for Kafka's tool: run this
     on its machine, where meta.properties is. TLS and SASL settings of a client may be in it too.

@@ -18,13 +18,13 @@ async def describe(
         bool, Option("--replication", help="Show a line for each replica, with its lag.")
     ] = False,
     human_readable: Annotated[
-        bool, Option("--human-readable", help="With --replication: show how long ago, not when.")
+        bool, Option("--human-readable", help="With --replication: show ages instead of times.")
     ] = False,
 ) -> None:
     """Show the voters and observers of the metadata quorum, and how far each is behind.
 
-    Text is that of Kafka's tool and needs --status or --replication. With --json the document has
-    both, with what the quorum can lose, and needs neither.
+    The text is that of Kafka's tool, which needs --status or --replication. With --json neither is
+    needed: the document has both, and how many voters may fail.
     """
     # Here, so that help needs no client.
     import time

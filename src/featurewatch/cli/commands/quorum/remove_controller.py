@@ -35,10 +35,11 @@ async def remove_controller(
     force: Force = False,
     yes: Yes = False,
 ) -> None:
-    """Remove a voter, after checks that the others keep a majority.
+    """Remove a voter, after checking that the others keep a majority.
 
-    Shut the controller down first; of two voters it has to run until it is removed. If its
-    registration cannot be removed then, it is no voter all the same.
+    Shut the controller down first, unless there are only two voters: then both have to run until
+    one is removed. If its registration cannot be removed afterwards, it is no longer a voter
+    nevertheless.
     """
     # Here, so that help needs no client.
     from featurewatch.admin.quorum.checks import (

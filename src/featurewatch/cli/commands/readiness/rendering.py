@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from featurewatch.cli.output.rendering import clock, ids, plain
+from featurewatch.cli.output.rendering import clock, plain
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.levels import finalized_name, level_name
 from featurewatch.monitor.readiness import (
@@ -160,7 +161,8 @@ def _group(group: Sequence[Blocker], now_ms: int) -> Iterator[RenderableType]:
     first, many = group[0], len(group) > 1
     line = Text(f"{_MARKS[first.verdict]} ", style=_STYLES[first.verdict])
     line.append(
-        f"{first.role}{'s' if many else ''} {ids([blocker.node_id for blocker in group])}", "bold"
+        f"{first.role}{'s' if many else ''} {format_ids([blocker.node_id for blocker in group])}",
+        "bold",
     )
     notes = [f"Kafka {first.software}" if first.software else "release not known"]
     if first.condition is not NodeCondition.RUNNING:
@@ -305,12 +307,14 @@ def _elr(report: ReadinessReport) -> Iterator[Text]:
     for (before, removed), brokers in groups.items():
         what = "its setting is removed" if removed else "its file no longer counts"
         many = "s" if len(brokers) > 1 else ""
-        yield Text(f"broker{many} {ids(brokers)}: {before} -> {after}, {what}", style="yellow")
+        yield Text(
+            f"broker{many} {format_ids(brokers)}: {before} -> {after}, {what}", style="yellow"
+        )
     if elr.unread_brokers:
         many = "s" if len(elr.unread_brokers) > 1 else ""
         yield Text(
-            f"broker{many} {ids(elr.unread_brokers)}: the value in the file was not read (add "
-            "--bootstrap-server), and no longer counts"
+            f"broker{many} {format_ids(elr.unread_brokers)}: the value in the file was not read "
+            "(add --bootstrap-server), and no longer counts"
         )
     shown = ", ".join(map(plain, elr.topics[:_TOPICS]))
     more = ", …" if elr.topic_count > _TOPICS else ""
@@ -331,7 +335,9 @@ def _ghosts(report: ReadinessReport) -> Iterator[Text]:
     for role in dict.fromkeys(node.role for node in rest):
         of_role = [node.node_id for node in rest if node.role is role]
         many = "s" if len(of_role) > 1 else ""
-        yield Text(f"{role}{many} {ids(of_role)}: not in the way of this, and perhaps of the next")
+        yield Text(
+            f"{role}{many} {format_ids(of_role)}: not in the way of this, and perhaps of the next"
+        )
 
 
 def _views(report: ReadinessReport) -> Iterator[Text]:

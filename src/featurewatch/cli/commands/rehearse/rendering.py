@@ -8,7 +8,8 @@ from typing import Any
 from rich.text import Text
 
 from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, RealRehearsal
-from featurewatch.cli.output.rendering import ids, plain
+from featurewatch.cli.output.rendering import plain
+from featurewatch.common.id_runs import format_ids
 from featurewatch.common.text import enumeration
 from featurewatch.controller.kraft import Consequence, ControllerState, rules_of
 from featurewatch.controller.levels import level_name
@@ -16,7 +17,7 @@ from featurewatch.controller.rehearsal.documents import overall, rehearsal_docum
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict
 from featurewatch.controller.rehearsal.steps import RegisterNode, StopNode
 from featurewatch.controller.software import notes_of_learned
-from featurewatch.streams.types import METADATA_VERSION, NodeId, Role
+from featurewatch.streams.types import METADATA_VERSION, Role
 from featurewatch.tables.image.cluster import ClusterImage
 
 _STYLES = {
@@ -36,9 +37,9 @@ def head(release: str, state: ControllerState) -> list[Text]:
     names = sorted(state.levels, key=lambda name: (name != METADATA_VERSION, name))
     levels = ", ".join(f"{name} {level_name(name, state.levels[name])}" for name in names)
     fenced = [broker.id for broker in state.brokers if broker.fenced]
-    nodes = f"brokers {ids([broker.id for broker in state.brokers]) or 'none'}"
-    nodes += f" (fenced {ids(fenced)})" if fenced else ""
-    registered = ids([controller.id for controller in state.controllers]) or "none"
+    nodes = f"brokers {format_ids([broker.id for broker in state.brokers]) or 'none'}"
+    nodes += f" (fenced {format_ids(fenced)})" if fenced else ""
+    registered = format_ids([controller.id for controller in state.controllers]) or "none"
     lines = [
         f"cluster {state.cluster}, asked as controller {state.id} of Kafka {release}",
         f"levels  {levels or 'none'}",
@@ -57,7 +58,7 @@ def zookeeper_head(image: ClusterImage, outcomes: Sequence[StepOutcome]) -> list
     """The initial state in ZooKeeper mode: the cluster, its controller and brokers."""
     controller = image.zookeeper.controller
     partitions = outcomes[0].before.partitions if outcomes else None
-    brokers = ids([NodeId(broker_id) for broker_id in partitions.brokers]) if partitions else ""
+    brokers = format_ids(partitions.brokers) if partitions else ""
     lines = (
         f"cluster {image.cluster}, in ZooKeeper mode, controller "
         f"{controller.node_id if controller else 'none'}",
@@ -106,7 +107,7 @@ def restarts(number: int, run: Sequence[StepOutcome]) -> list[Text]:
     for outcome in run:
         if isinstance(outcome.step, RegisterNode):
             nodes.setdefault(outcome.step.node.role, set()).add(outcome.step.node.node_id)
-    named = enumeration(f"{role}s {ids(sorted(some))}" for role, some in nodes.items())
+    named = enumeration(f"{role}s {format_ids(sorted(some))}" for role, some in nodes.items())
     first = Text(f"{number:>2} to {number + len(run) - 1} {named} are lost and register  ")
     first.append(str(StepVerdict.ACCEPTED), style=_STYLES[StepVerdict.ACCEPTED])
     leads = [text for outcome in run for text in outcome.effects if _LEAD.search(text)]

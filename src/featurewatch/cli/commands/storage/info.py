@@ -18,6 +18,7 @@ from featurewatch.cli.runtime.cluster_image import (
     NothingCommittedError,
     read_image,
 )
+from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.kraft.kip_778 import first_record
 from featurewatch.controller.kraft.requests import FeatureLevelRecord
 from featurewatch.controller.levels import level_name
@@ -180,7 +181,7 @@ class _Info:
 def _initial(formatted: FormattedDirectory) -> str:
     if formatted.levels is None:
         return "it has no snapshot of a format, so no initial levels"
-    voters = f"; voters {rendering.ids(formatted.voters)}" if formatted.voters else ""
+    voters = f"; voters {format_ids(formatted.voters)}" if formatted.voters else ""
     kraft = f", kraft.version {formatted.kraft_version}" if formatted.kraft_version else ""
     return f"{_levels(formatted.levels)}{kraft}{voters}"
 

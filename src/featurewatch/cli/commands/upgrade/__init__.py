@@ -5,10 +5,10 @@ from typing import Final
 from featurewatch.cli.command_line import LazyGroup
 
 SUMMARIES: Final = {
-    "plan": "Make the plan of an upgrade: all steps, with commands and the way back from each.",
-    "status": "Hold a running upgrade against its plan: where it is, and what comes next.",
+    "plan": "Plan an upgrade: all steps, with their commands and the way back from each.",
+    "status": "Compare a running upgrade with its plan: the current step, and the next action.",
     "check": "Check whether the next action is safe now.",
-    "finalize": "Finalize the levels of a plan, after every precondition was checked again.",
+    "finalize": "Finalize the levels of a plan, after checking every precondition again.",
 }
 
 upgrade = LazyGroup(

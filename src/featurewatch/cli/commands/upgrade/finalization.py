@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 from rich.text import Text
 
-from featurewatch.admin.errors import OutcomeUnknownError
+from featurewatch.admin.errors import OutcomeUnknownError, UnreachableError
 from featurewatch.admin.features.client import FeatureAdmin
 from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult
 from featurewatch.cli.command_line import Exit
@@ -133,7 +133,7 @@ def run(
     first = read_state(source)
     report = _Report(source, read, dict(first.state.image.features.levels.items()))
     missing = _check(report, first, accept)
-    refused = _request(source, missing, dry_run=True)
+    refused = _request(report, missing, dry_run=True)
     if texts := _refusals(refused):
         report.levels = dict.fromkeys(missing, "refused")
         report.end("refused", ExitCode.NO, *texts)
@@ -171,7 +171,7 @@ def _check(
     if not missing and log.verdict is Verdict.YES:
         report.levels = dict.fromkeys(report.read.plan.after, "finalized")
         report.end("finalized", ExitCode.GOOD, f"nothing to do: epoch {report.epoch} has them")
-    report.checks = accepted(checks, accept)
+    report.checks = accepted(report.source.with_addresses(checks), accept)
     verdict = verdict_of(report.checks)
     if verdict is not Verdict.YES:
         report.end("not-sent", CODES[verdict])
@@ -196,17 +196,18 @@ def _updates(levels: Mapping[FeatureName, FeatureLevel]) -> list[FeatureUpdate]:
 
 
 def _request(
-    source: UpgradeSource, levels: Mapping[FeatureName, FeatureLevel], *, dry_run: bool
+    report: _Report, levels: Mapping[FeatureName, FeatureLevel], *, dry_run: bool
 ) -> UpdateResult | OutcomeUnknownError:
     """The controller's result, or why it is not known; ends the command if it was not reached."""
-    found: list[UpdateResult | OutcomeUnknownError] = []
+    source = report.source
+    found: list[UpdateResult | OutcomeUnknownError | UnreachableError] = []
 
     async def send(target: AdminTarget) -> None:
-        async with target.connect(FeatureAdmin, changes=not dry_run) as admin:
-            try:
+        try:
+            async with target.connect(FeatureAdmin, changes=not dry_run) as admin:
                 found.append(await admin.update(_updates(levels), dry_run=dry_run))
-            except OutcomeUnknownError as error:
-                found.append(error)
+        except (OutcomeUnknownError, UnreachableError) as error:
+            found.append(error)
 
     login = source.command_config
     if not source.servers:
@@ -214,7 +215,10 @@ def _request(
     controllers = "" if source.servers else source.controllers
     target = AdminTarget(_TOOL, source.servers, controllers, login, as_json=False)
     target.run(send)
-    return found[0]
+    result = found[0]
+    if isinstance(result, UnreachableError):
+        report.end("not-sent", ExitCode.UNKNOWN, f"no controller took the request: {result}")
+    return result
 
 
 def _refusals(result: UpdateResult | OutcomeUnknownError) -> list[str]:
@@ -224,7 +228,7 @@ def _refusals(result: UpdateResult | OutcomeUnknownError) -> list[str]:
 
 
 def _send(report: _Report, missing: Mapping[FeatureName, FeatureLevel]) -> NoReturn:
-    result = _request(report.source, missing, dry_run=False)
+    result = _request(report, missing, dry_run=False)
     refusals = _refusals(result)
     if isinstance(result, OutcomeUnknownError):
         report.reasons.append(f"the request was sent and not answered: {result}")

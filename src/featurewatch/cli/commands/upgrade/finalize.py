@@ -24,7 +24,7 @@ def finalize(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Finalize the levels of a plan, after every precondition was checked again.
+    """Finalize the levels of a plan, after checking every precondition again.
 
     The controller validates the levels first, then you are asked; without a terminal --yes is
     needed. Afterwards the metadata log is read for what became of the request. Exits with 0 if the

@@ -1,15 +1,21 @@
 """The options of every command of ``upgrade``: where the cluster's state is read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from featurewatch.cli.command_line import Option
 from featurewatch.cli.config import options
 from featurewatch.cli.config.cluster_options import Json, shared_options
 from featurewatch.cli.config.learned_releases import choose_releases_of
 from featurewatch.cli.config.options import ADDRESSES
+
+if TYPE_CHECKING:
+    from featurewatch.monitor.upgrade import Precondition
+
+ANY_SERVER: Final = "--bootstrap-server HOST:PORT"
+"""Stands for the cluster in commands to copy, where nothing is known of its addresses."""
 
 
 def _text(name: str, metavar: str, help_text: str) -> Any:
@@ -25,14 +31,14 @@ _SHARED: Final[dict[str, Any]] = {
     "bootstrap_server": _text(
         "--bootstrap-server",
         ADDRESSES,
-        "Brokers, to ask nodes, the quorum and settings, and to send a change to.",
+        "Brokers to query for nodes, quorum and settings, and to send changes to.",
     ),
     "log_directory": Annotated[
         Path | None,
         Option(
             "--log-directory",
             metavar="DIRECTORY",
-            help="A metadata log directory to read instead, as of a copy.",
+            help="Metadata log directory to read instead, such as a copy of one.",
         ),
     ],
     "zookeeper": _text(
@@ -80,11 +86,19 @@ AcceptOption = Annotated[
     Option(
         "--accept",
         metavar="CHECK",
-        help="Pass a check by its name, whatever it says; the output shows it. Repeatable.",
+        help="Name of a check to pass whatever its result; the output shows it. Repeatable.",
     ),
 ]
 PlanOption = Annotated[
     Path, Option("--plan", metavar="FILE", help="The plan, as `upgrade plan --out` wrote it.")
+]
+RunningOption = Annotated[
+    str,
+    Option(
+        "--running",
+        metavar="RELEASE",
+        help="In ZooKeeper mode: the release of all brokers, which ZooKeeper does not have.",
+    ),
 ]
 
 
@@ -147,10 +161,17 @@ class UpgradeSource:
         elif self.controllers:
             where = f"--bootstrap-controller {self.controllers}"
         else:
-            where = "--bootstrap-server HOST:PORT"
+            where = ANY_SERVER
         login = self.command_config if self.servers else self.controllers_config
         login = login or self.command_config
         return f"{where} --command-config {login}" if login else where
+
+    def with_addresses(self, checks: "Iterable[Precondition]") -> "tuple[Precondition, ...]":
+        """The checks; commands in their remedies name this cluster."""
+        named = self.change_options()
+        return tuple(
+            check._replace(remedy=check.remedy.replace(ANY_SERVER, named)) for check in checks
+        )
 
 
 def _run(given: dict[str, Any], command: Callable[[UpgradeSource], Any]) -> None:
@@ -168,6 +189,18 @@ def _run(given: dict[str, Any], command: Callable[[UpgradeSource], Any]) -> None
         as_json=bool(given["as_json"]),
     )
     command(source)
+
+
+def release_name(running: str) -> str:
+    """The release that ``--running`` names; raises `UsageError`."""
+    # Here, so that help needs no releases.
+    from featurewatch.cli.errors import UsageError
+    from featurewatch.controller.kraft.releases import UnknownReleaseError, release_of
+
+    try:
+        return release_of(running).name if running else ""
+    except UnknownReleaseError as error:
+        raise UsageError(f"--running: {error}") from None
 
 
 with_source = shared_options(_SHARED, _run)

@@ -4,7 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 from featurewatch.cli.command_line import Exit, Option, command
-from featurewatch.cli.commands.upgrade.options import UpgradeSource, with_source
+from featurewatch.cli.commands.upgrade.options import (
+    RunningOption,
+    UpgradeSource,
+    release_name,
+    with_source,
+)
 from featurewatch.kafka.releases import newest_release
 
 
@@ -36,22 +41,27 @@ def plan(
             help="Time that all nodes run the release before its levels are finalized.",
         ),
     ] = 24.0,
-    running: Annotated[
-        str,
+    running: RunningOption = "",
+    validation_hours: Annotated[
+        float,
         Option(
-            "--running",
-            metavar="RELEASE",
-            help="In ZooKeeper mode: the release of the brokers, which ZooKeeper does not have.",
+            "--validation-hours",
+            metavar="HOURS",
+            min=0,
+            max=8760,
+            help="From ZooKeeper: time that all brokers run in KRaft mode before the migration "
+            "ends.",
         ),
-    ] = "",
+    ] = 168.0,
 ) -> None:
-    """Make the plan of an upgrade: all steps, with commands and the way back from each.
+    """Plan an upgrade: all steps, with their commands and the way back from each.
 
     Nothing is changed. Exits with 0 if nothing is in the way of the first step, with 3 if something
     is, with 4 if that is unknown; the plan is made in each case.
     """
     # Here, so that help needs no settings and no engines.
     import time
+    from dataclasses import replace
     from importlib.metadata import version
 
     from featurewatch.cli.commands.upgrade.reading import ask_brokers, read_state
@@ -74,8 +84,6 @@ def plan(
 
     try:
         release = release_of(target or newest_release())
-        if running:
-            running = release_of(running).name
     except UnknownReleaseError as error:
         raise UsageError(str(error)) from None
     state, limits = read_state(source)
@@ -86,14 +94,16 @@ def plan(
         version("featurewatch"),
         round(soak_hours * HOUR_MS),
         Options(source.read_options(), source.change_options(), str(out or "plan.yaml")),
-        running,
+        release_name(running),
         source.zookeeper or "HOST:2181",
         ask_brokers(source, SETTINGS) if is_zookeeper else None,
+        validation_ms=round(validation_hours * HOUR_MS),
     )
     try:
         made = make_plan(state, request, limits)
     except PlanError as error:
         raise UsageError(str(error)) from None
+    made = replace(made, checks=source.with_addresses(made.checks))
     if out is not None:
         try:
             out.write_text(plan_text(made), encoding="utf-8")

@@ -1,32 +1,45 @@
 """Reads what the commands of ``upgrade`` judge: the cluster's state, and what nodes answer."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from immutables import Map
 
 from featurewatch.admin.cluster import configs
 from featurewatch.admin.cluster.configs import ConfigOwner
 from featurewatch.admin.cluster.reader import ClusterReader
-from featurewatch.admin.errors import AdminError
+from featurewatch.admin.cluster.values import TopicOverview
+from featurewatch.admin.errors import AdminError, UnreachableError
 from featurewatch.admin.quorum.client import QuorumAdmin
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.readiness.assess import states_from
 from featurewatch.cli.commands.upgrade.options import UpgradeSource
 from featurewatch.cli.config.settings import load
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.kafka_tools.topics_describe import minimum_isr
 from featurewatch.cli.output.cluster_lookup import find_cluster
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, LogReading, read_image
 from featurewatch.common.text import plain
+from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.monitor.readiness import Limits
 from featurewatch.monitor.step import MonitorState, step
-from featurewatch.monitor.upgrade import PlanError, QuorumView, ReadPlan, parse_plan
+from featurewatch.monitor.upgrade import BrokerView, PlanError, QuorumView, ReadPlan, parse_plan
 from featurewatch.monitor.upgrade.plan_file import MAX_BYTES
 from featurewatch.monitor.upgrade.preflight import BrokerSettings
 from featurewatch.streams.events import Event
 from featurewatch.streams.kraft.records.selection import FOLLOWED_SETTINGS
 from featurewatch.streams.types import ClusterId, NodeId
+from featurewatch.tables.partitions.image import (
+    NO_LEADER,
+    Partition,
+    PartitionKey,
+    PartitionsImage,
+    TopicEntry,
+)
+from featurewatch.tables.partitions.minimums import MinIsr, topic_resource
 
 MIN_ISR: Final = "min.insync.replicas"
 _ASK_S: Final = 20.0
@@ -105,12 +118,9 @@ def read_plan(file: Path) -> ReadPlan:
 def ask_quorum(source: UpgradeSource) -> QuorumView | None:
     """The voters, and those that fetch, as the active controller says; None: nobody answers."""
 
-    async def ask() -> QuorumView:
+    async def ask(servers: str, controllers: str, login: Path | None) -> QuorumView:
         async with QuorumAdmin.connect(
-            source.servers,
-            controllers="" if source.servers else source.controllers,
-            config=_login(source),
-            timeout_s=_ASK_S,
+            servers, controllers=controllers, config=login, timeout_s=_ASK_S
         ) as admin:
             quorum = await admin.describe()
         voters = frozenset(voter.node_id for voter in quorum.voters)
@@ -119,13 +129,19 @@ def ask_quorum(source: UpgradeSource) -> QuorumView | None:
         fetching = (voter.node_id for voter in quorum.voters if quorum.is_fetching(voter))
         return QuorumView(voters, frozenset(fetching))
 
-    if not (source.servers or source.controllers):
-        return None
-    try:
-        return asyncio.run(ask())
-    except AdminError as error:
-        print_error(f"the quorum was not described: {error}")
-        return None
+    of_controllers = source.controllers_config or source.command_config
+    # Brokers in ZooKeeper mode know no quorum: during a migration the controllers are asked.
+    ways = [(source.servers, "", source.command_config)] if source.servers else []
+    ways += [("", source.controllers, of_controllers)] if source.controllers else []
+    failures = []
+    for servers, controllers, login in ways:
+        try:
+            return asyncio.run(ask(servers, controllers, login))
+        except AdminError as error:
+            failures.append(str(error))
+    if failures:
+        print_error(f"the quorum was not described: {failures[-1]}")
+    return None
 
 
 def ask_brokers(source: UpgradeSource, names: tuple[str, ...]) -> BrokerSettings | None:
@@ -157,6 +173,56 @@ def ask_brokers(source: UpgradeSource, names: tuple[str, ...]) -> BrokerSettings
         return {}
 
 
+def ask_partitions(source: UpgradeSource) -> BrokerView | None:
+    """The running brokers and all partitions, as a broker says; None: nobody answers."""
+
+    async def ask() -> BrokerView:
+        async with ClusterReader.connect(
+            source.servers, config=source.command_config, timeout_s=_ASK_S
+        ) as reader:
+            overview = await reader.overview()
+            for topic in overview.topics:
+                if topic.error:
+                    raise UnreachableError(f"topic {topic.name}: error {topic.error}")
+            moves = await reader.reassignments(of_controller=True)
+            found = await reader.configs(topic.name for topic in overview.topics)
+        return broker_view(overview, moves, {n: minimum_isr(one) for n, one in found.items()})
+
+    if not source.servers:
+        return None
+    try:
+        return asyncio.run(ask())
+    except AdminError as error:
+        print_error(f"the brokers were not asked for their partitions: {error}")
+        return None
+
+
+def broker_view(
+    overview: TopicOverview,
+    moves: Mapping[TopicPartition, ReplicaAssignment],
+    minimums: Mapping[str, int | None],
+) -> BrokerView:
+    """Responses of brokers as the checks take them; a minimum of None is not known."""
+    partitions: dict[PartitionKey, Partition] = {}
+    for topic in overview.topics:
+        for one in topic.partitions:
+            move = moves.get(TopicPartition(topic.name, one.partition))
+            partitions[topic.name, one.partition] = Partition(
+                tuple(one.replicas),
+                tuple(one.isr),
+                NO_LEADER if one.leader is None else one.leader,
+                -1,
+                -1,
+                *(() if move is None else (move.adding, move.removing)),
+            )
+    topics = {t.name: TopicEntry(t.name, len(t.partitions), -1) for t in overview.topics}
+    known = {topic_resource(n): MinIsr(v, -1) for n, v in minimums.items() if v is not None}
+    return BrokerView(
+        frozenset(broker.node_id for broker in overview.cluster.brokers),
+        PartitionsImage.of(Map(topics), Map(partitions), Map(known)),
+    )
+
+
 def highest_min_isr(settings: BrokerSettings | None, brokers: Iterable[NodeId]) -> int | None:
     """The highest min.insync.replicas that brokers use for topics without one.
 
@@ -166,9 +232,3 @@ def highest_min_isr(settings: BrokerSettings | None, brokers: Iterable[NodeId]) 
     if not values or not all(value.isdecimal() and len(value) < 10 for value in values):
         return None
     return max(map(int, values))
-
-
-def _login(source: UpgradeSource) -> Path | None:
-    if source.servers:
-        return source.command_config
-    return source.controllers_config or source.command_config

@@ -10,11 +10,13 @@ from typing import Any, Final
 from uuid import uuid4
 
 from featurewatch.kafka.messages import request_names
+from featurewatch.reference.kraft.light_brokers.links import BrokerLinks
 from featurewatch.reference.kraft.light_brokers.listener import SERVED, BrokerListener
 from featurewatch.reference.kraft.machines.broker.connections import (
     AskPeer,
     CloseClient,
     Connections,
+    PeerDisconnected,
     PeerVersions,
 )
 from featurewatch.reference.kraft.machines.broker.light_brokers import (
@@ -39,6 +41,7 @@ from featurewatch.reference.kraft.task_set import TaskSet
 from featurewatch.reference.kraft.wire.peers import Peers
 from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from featurewatch.reference.zookeeper.wire.api_keys import Versions
+from featurewatch.streams.types import KRAFT_VERSION
 
 TICK_S: Final = 0.02
 REQUEST_TIMEOUT_S: Final = 10.0
@@ -75,6 +78,7 @@ class LightBrokerHost:
         self._fetcher, *self._peers = (
             Peers(name, REQUEST_TIMEOUT_S, is_kip_778=is_kip_778) for _ in range(CONNECTIONS + 1)
         )
+        self._links = BrokerLinks(name, REQUEST_TIMEOUT_S, is_kip_778=is_kip_778)
         self._tasks = TaskSet("the light brokers", self._halt)
         self.halted: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """The reason for which the process must end."""
@@ -113,12 +117,15 @@ class LightBrokerHost:
             await asyncio.sleep(TICK_S)
         await self._tasks.close()
         await self._listener.close()
+        await self._links.close()
         for peers in (self._fetcher, *self._peers):
             await peers.close()
 
     async def _tick(self) -> None:
         while True:
             self._receive(Tick())
+            for broker_id in self._links.take_ended():
+                self._receive(PeerDisconnected(broker_id))
             await asyncio.sleep(TICK_S)
 
     def _features(self) -> tuple[FeaturesResponse, dict[int, Versions]]:
@@ -128,8 +135,11 @@ class LightBrokerHost:
         levels: dict[str, int] = {}
         epoch = -1
         if image is not None:
-            levels = {str(name): int(it) for name, it in image.cluster.features.levels.items()}
+            levels = {str(name): int(it) for name, it in image.state.levels.items()}
             epoch = image.position.offset - 1
+        if kraft_version := self.machine.observer.kraft_version:
+            # As ``KRaftMetadataCache``: it is the replica's, and listed from level 1 on.
+            levels[str(KRAFT_VERSION)] = kraft_version
         offered = {
             _KEYS[name]: (low, high)
             for name, (low, high) in self.machine.connections.offered.items()
@@ -155,8 +165,8 @@ class LightBrokerHost:
                 self._tasks.spawn(self._send(effect))
             case ToController():
                 self._tasks.spawn(self._ask(effect))
-            case AskPeer(number, _):
-                self._receive(PeerVersions(number, None))  # brokers of others are not connected to
+            case AskPeer():
+                self._tasks.spawn(self._ask_peer(effect))
             case CloseClient(connection_id):
                 self._listener.close_client(connection_id)
             case WriteLog(line, is_warning):
@@ -169,6 +179,12 @@ class LightBrokerHost:
     async def _send(self, send: Send) -> None:
         answer = await self._fetcher.ask(send.endpoint, send.request)
         self._receive(AnswerReceived(send.number, answer))
+
+    async def _ask_peer(self, ask: AskPeer) -> None:
+        image = self.machine.image
+        broker = None if image is None else image.state.brokers.get(ask.broker_id)
+        versions = None if broker is None else await self._links.versions(broker)
+        self._receive(PeerVersions(ask.number, versions))
 
     async def _ask(self, send: ToController) -> None:
         leader = self.machine.observer.leader

@@ -211,9 +211,7 @@ class ElectingReplica(RequestingReplica):
 
     def _become_follower(self, epoch: int, leader_id: int, endpoints: tuple[Endpoint, ...]) -> None:
         """Follows the leader of an epoch."""
-        if not endpoints:
-            node = self.log.voters.get(leader_id)
-            endpoints = () if node is None else node.endpoints
+        endpoints = self._endpoints_of(leader_id, endpoints)
         if not endpoints:
             self._log(
                 f"replica {leader_id} leads epoch {epoch}, but its address is not known",
@@ -285,8 +283,18 @@ class ElectingReplica(RequestingReplica):
                 self._become_unattached(view.epoch)
             else:
                 self._become_follower(view.epoch, view.leader_id, view.endpoints)
-        elif view.leader_id != NO_LEADER and not self._leader_endpoints:
-            self._become_follower(view.epoch, view.leader_id, view.endpoints)
+        elif view.leader_id != NO_LEADER:
+            endpoints = self._endpoints_of(view.leader_id, view.endpoints)
+            if not self._leader_endpoints or len(endpoints) > len(self._leader_endpoints):
+                # It follows the leader that it knows again if it learns of more listeners.
+                self._become_follower(view.epoch, view.leader_id, endpoints)
+
+    def _endpoints_of(
+        self, leader_id: int, endpoints: tuple[Endpoint, ...]
+    ) -> tuple[Endpoint, ...]:
+        """Where a leader listens: as a message says, or in an old version as the voters' record."""
+        node = None if endpoints else self.log.voters.get(leader_id)
+        return endpoints if node is None else node.endpoints
 
     def _lead(self) -> None:
         leadership = self.leadership

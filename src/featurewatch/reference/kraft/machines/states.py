@@ -67,7 +67,7 @@ TRANSITIONS: Final[Mapping[State, Mapping[State, str]]] = MappingProxyType(
             _U: "learns of a higher epoch",
             _P: "its fetch timeout expires",
             _C: "its fetch timeout expires, without pre-votes",
-            _F: "learns who leads a higher epoch",
+            _F: "learns who leads a higher epoch, or more listeners of its leader",
         },
         _R: {
             _U: "learns of a higher epoch, or its election timeout expires",

@@ -27,10 +27,7 @@ from featurewatch.reference.kraft.machines.metadata.snapshots import (
 from featurewatch.streams.types import (
     METADATA_VERSION,
     FeatureLevel,
-    NodeId,
-    NodeKey,
     OffsetAndEpoch,
-    Role,
 )
 from tests.reference.kraft.machines.content import TOPIC, of_type
 
@@ -90,7 +87,7 @@ class Loaded:
         """The brokers in the image that was published last."""
         image = self.loader.image
         assert image is not None
-        return {key.node_id for key in image.cluster.nodes.nodes}
+        return {*image.state.brokers}
 
     @property
     def made(self) -> list[SnapshotMade]:
@@ -128,7 +125,7 @@ def test_a_change_of_the_level_makes_a_snapshot_right_before_it() -> None:
     assert (after.snapshot, after.level) == (OffsetAndEpoch(4, EPOCH), 9)
     images = [effect.image for effect in effects if isinstance(effect, ImagePublished)]
     assert [(image.position.offset, image.level) for image in images] == [(3, 8), (4, 9), (5, 9)]
-    assert [len(image.cluster.nodes) for image in images] == [2, 2, 3]
+    assert [len(image.state.brokers) for image in images] == [2, 2, 3]
 
 
 @pytest.mark.form("document")
@@ -147,7 +144,7 @@ def test_the_state_at_the_new_level_is_what_is_published() -> None:
     (published,) = [effect for effect in effects if isinstance(effect, ImagePublished)]
     assert published.is_reload
     assert at_level(published.image.state).records == _content(after)
-    assert published.image.cluster.features.levels[METADATA_VERSION] == 8
+    assert published.image.state.levels[METADATA_VERSION] == 8
 
 
 @pytest.mark.form("released")
@@ -331,13 +328,8 @@ def test_a_snapshot_replaces_everything(form: Form) -> None:
         loaded.commit(_broker(3, 2))
         assert loaded.brokers == {2, 3}
     images = [loaded.loader.image for loaded in (over, alone)]
-    contents = [
-        (image.state, image.position, image.cluster.nodes, image.cluster.features.levels)
-        for image in images
-        if image is not None
-    ]
-    assert len(contents) == 2
-    assert contents[0] == contents[1]
+    assert images[0] is not None
+    assert images[0] == images[1]
 
 
 @pytest.mark.parametrize("form", Form)
@@ -375,16 +367,14 @@ def test_a_long_log_makes_a_snapshot(form: Form) -> None:
     assert _content(snapshot)[-1] == config
 
 
-def test_the_image_has_what_the_monitor_would_say() -> None:
-    """It is the product's own fold: nodes, their state, and the quorum's leader."""
+def test_control_records_move_the_position_only() -> None:
+    """They are the quorum's; the state and its level stay (``MetadataLoader``)."""
     loaded = _of_broker(Form.KIP_778, 8, _broker(1, 2))
+    before = loaded.loader.image
     leader = {"version": 0, "leaderId": 7, "voters": [], "grantingVoters": []}
-    batch = control_batch(loaded.end, 5, NOW_MS, [(2, leader)])
-    loaded.apply([batch, data_batch(3, 5, NOW_MS, [record_bytes(_at(9))])])
-    image = loaded.loader.image
-    assert image is not None
-    assert image.cluster.log.quorum.leader_id == 7
-    node = image.cluster.nodes.get(NodeKey(Role.BROKER, NodeId(1)))
-    assert node is not None
-    assert node.fenced
-    assert image.cluster.log.provenance.offset == 3
+    loaded.apply([control_batch(loaded.end, 5, NOW_MS, [(2, leader)])])
+    after = loaded.loader.image
+    assert before is not None
+    assert after is not None
+    assert (after.position.offset, after.position.epoch) == (before.position.offset + 1, 5)
+    assert after.state == before.state._replace(offset=after.position.offset)

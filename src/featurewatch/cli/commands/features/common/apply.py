@@ -1,5 +1,6 @@
 """Sends a change to released Kafka and prints its result, for the commands that change."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -14,11 +15,15 @@ from featurewatch.cli.commands.features.common.documents import (
 )
 from featurewatch.cli.commands.features.common.options import FeaturesTarget
 from featurewatch.cli.commands.features.common.preview import preview
-from featurewatch.cli.commands.features.common.updates import LevelOptions, parse_level_updates
+from featurewatch.cli.commands.features.common.updates import (
+    LevelOptions,
+    parse_level_updates,
+    release_version_note,
+)
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.kafka_tools.features import FeatureOutcome, KafkaFeaturesTool, outcome_lines
 from featurewatch.cli.output.confirmation import confirm, must_confirm
-from featurewatch.cli.output.terminal import print_error, print_line
+from featurewatch.cli.output.terminal import print_error, print_line, print_note
 
 _NO_RIGHT: Final = 31
 """``CLUSTER_AUTHORIZATION_FAILED``, which Kafka explains at length and not to people."""
@@ -32,6 +37,9 @@ async def change_levels(
         raise UsageError(f"the drafts of KIP-584 have no {operation}: use update")
     tool = KafkaFeaturesTool(target.compat, is_strict=target.is_strict)
     updates = parse_level_updates(tool, operation, options, target.line)
+    # For people alone: what a program reads is what Kafka's tool prints.
+    if sys.stderr.isatty() and (note := release_version_note(options, updates)):
+        print_note(note)
     await apply_updates(target, operation, updates, dry_run=dry_run, yes=yes)
 
 

@@ -6,10 +6,18 @@ from typing import Final, NamedTuple
 from featurewatch.admin.features.updates import DowngradeType, FeatureUpdate
 from featurewatch.cli.kafka_tools.errors import KafkaToolError
 from featurewatch.cli.kafka_tools.features import KafkaFeaturesTool
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, UpgradeType
+from featurewatch.kafka.advisories import advisory_entries
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    UpgradeType,
+)
 
 UPGRADE, DOWNGRADE, DISABLE, DELETE = "upgrade", "downgrade", "disable", "delete"
 
+_RELEASE_VERSION_FAULT: Final = "KAFKA-21426"
 _DEPRECATED: Final = " `metadata` flag is deprecated and may be removed in a future release."
 
 
@@ -45,6 +53,17 @@ def parse_level_updates(
         name, level = tool.named_level(text)
         _add(updates, _update(name, level, kind))
     return _checked(updates, operation)
+
+
+def release_version_note(options: LevelOptions, updates: Iterable[FeatureUpdate]) -> str | None:
+    """The known fault of an upgrade by ``--release-version``, if this one has it (KAFKA-21426)."""
+    raised = any(
+        update.feature == KRAFT_VERSION and update.kind is UpgradeType.UPGRADE for update in updates
+    )
+    if options.release_version is None or not raised:
+        return None
+    (entry,) = (one for one in advisory_entries() if one.id == _RELEASE_VERSION_FAULT)
+    return f"known fault {entry.id}: {entry.fault} {entry.advice}"
 
 
 def parse_removals(

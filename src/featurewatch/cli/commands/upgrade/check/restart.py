@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _POLL_S = 3.0
 _ACCEPTED = frozenset(
     {"brokers", "quorum", "partitions", "reassignments", "unreplicated", "min-isr"}
-    | {"last-restarted"}
+    | {"in-sync", "last-restarted"}
 )
 """The checks that a person may overrule; without the others nothing is known."""
 
@@ -43,7 +43,7 @@ def restart(
     ] = None,
     accept: AcceptOption = None,
     wait: Annotated[
-        bool, Option("--wait", help="Wait until the answer is yes, or cannot become that.")
+        bool, Option("--wait", help="Wait until the answer is yes, or waiting cannot help.")
     ] = False,
     timeout: Annotated[
         float,
@@ -54,7 +54,8 @@ def restart(
 
     No partition may fall below min.insync.replicas plus --margin, the quorum must keep its
     majority, nothing may be moving, and the broker that was restarted last must have returned to
-    all ISRs. Exits with 0 if so, with 3 if not, with 4 if it is unknown.
+    all ISRs. While the metadata is in ZooKeeper, the brokers are asked for their partitions
+    (--bootstrap-server). Exits with 0 if so, with 3 if not, with 4 if it is unknown.
     """
     # Here, so that help needs no settings and no engines.
     import time
@@ -117,17 +118,26 @@ def _answer(
     from featurewatch.cli.commands.upgrade.reading import (
         MIN_ISR,
         ask_brokers,
+        ask_partitions,
         ask_quorum,
         highest_min_isr,
         read_state,
     )
     from featurewatch.controller.compatibility import Verdict
-    from featurewatch.monitor.upgrade import RestartRequest, check_restart
+    from featurewatch.monitor.upgrade import RestartRequest, check_restart, is_in_zookeeper
     from featurewatch.streams.types import NodeId, Role
 
     state, limits = read_state(source)
+    node_id = NodeId(node)
+    asks_brokers = is_in_zookeeper(state.image, node_id)
     request = RestartRequest(
-        NodeId(node), int(time.time() * 1000), margin, min_isr, ask_quorum(source), accept
+        node_id,
+        int(time.time() * 1000),
+        margin,
+        min_isr,
+        None if asks_brokers else ask_quorum(source),
+        accept,
+        ask_partitions(source) if asks_brokers else None,
     )
     report = check_restart(state, request, limits)
     unknown = {check.name for check in report.checks if check.verdict is Verdict.UNKNOWN}

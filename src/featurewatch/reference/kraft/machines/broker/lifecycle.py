@@ -7,7 +7,6 @@ nothing of them, KIP-631 holds for epochs and sessions: a broker whose epoch is 
 again, one that could not reach the controller for a session is fenced.
 """
 
-import math
 from random import Random
 from typing import Final
 
@@ -27,6 +26,11 @@ from featurewatch.reference.kraft.machines.broker.protocol import (
     Tick,
     WriteLog,
 )
+from featurewatch.reference.kraft.machines.broker.reports import (
+    backoff_ms,
+    heartbeat,
+    registration,
+)
 from featurewatch.reference.kraft.machines.broker.settings import BrokerSettings
 from featurewatch.reference.kraft.machines.broker.states import TRANSITIONS, BrokerState
 from featurewatch.reference.kraft.machines.controller.requests import (
@@ -39,7 +43,6 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     UnregisterBroker,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.metadata.state import Feature
 
 NO_EPOCH: Final = -1
 NONE: Final = 0
@@ -51,8 +54,6 @@ DIRECTORIES: Final = 17
 """The level (3.7-IV2) from which a registration has log directories."""
 _CATCH_UP_MS: Final = 10
 _FIRST_PENDING_MS: Final = 50
-_FIRST_BACKOFF_MS: Final = 100
-_JITTER: Final = 0.02
 
 _REGISTERED_STATES: Final = frozenset(
     {BrokerState.RECOVERY, BrokerState.RUNNING, BrokerState.FENCED}
@@ -215,21 +216,14 @@ class Lifecycle:
         if self.state is BrokerState.UNREGISTERING:
             return UnregisterBroker(settings.broker_id)
         if self._is_registered:
-            is_ready = self.state is not BrokerState.STARTING and self._applied.offset > 0
-            wants_end = self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
-            return BrokerHeartbeat(
-                settings.broker_id, self.epoch, self._applied.offset - 1, not is_ready, wants_end
+            return heartbeat(
+                settings,
+                self.epoch,
+                self._applied.offset,
+                has_caught_up=self.state is not BrokerState.STARTING,
+                wants_end=self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN,
             )
-        return BrokerRegistration(
-            settings.broker_id,
-            settings.cluster_id,
-            settings.incarnation_id,
-            settings.listeners,
-            tuple(Feature(name, *span) for name, span in sorted(settings.supported.items())),
-            settings.rack,
-            log_dirs=settings.log_dirs,
-            previous_broker_epoch=self.epoch,
-        )
+        return registration(settings, self.epoch)
 
     def _communicate_at_once(self) -> None:
         if self._in_flight is None:
@@ -242,14 +236,10 @@ class Lifecycle:
         self._is_urgent = False
 
     def _communicate_after_failure(self) -> None:
-        """Waits as ``ExponentialBackoff(100, 2, session timeout, 0.02)`` does."""
-        longest = self.settings.session_timeout_ms
-        most = math.log2(max(longest / _FIRST_BACKOFF_MS, 1))
-        term = _FIRST_BACKOFF_MS * 2 ** min(self._failures, most)
-        factor = self._random.uniform(1 - _JITTER, 1 + _JITTER)
+        delay_ms = backoff_ms(self._failures, self.settings.session_timeout_ms, self._random)
         self._failures += 1
         self._is_urgent = False
-        self._communicate_in(min(int(term * factor), longest))
+        self._communicate_in(delay_ms)
 
     # -- answers -----------------------------------------------------------------------------------
 

@@ -83,7 +83,7 @@ class Loader:
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
         self._release = release_of(settings.release)
-        self._metadata = Metadata(settings.cluster_id)
+        self._metadata = Metadata()
         self._published: BrokerImage | None = None
         self._transaction: _Transaction | None = None
         self._unsupported: FeatureLevel | None = None
@@ -166,7 +166,7 @@ class Loader:
 
     def _apply_batch(self, batch: Batch) -> None:
         if batch.is_control:
-            self._metadata.apply_control(batch, _end_of(batch, batch.last))
+            self._metadata.skip(_end_of(batch, batch.last))
             return
         first, run = max(batch.base, self._next), list[Record]()
         for offset, record in read_batch(batch):

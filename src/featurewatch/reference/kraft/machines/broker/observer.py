@@ -88,6 +88,11 @@ class Observer:
             return None
         return view.endpoints[0]
 
+    @property
+    def kraft_version(self) -> int:
+        """The newest kraft.version in its log, or in the snapshot that it begins with."""
+        return self._voter.log.kraft_version
+
     def receive(self, event: Tick | AnswerReceived, now_ms: int) -> list[ObserverEffect]:
         """Processes one event and returns its effects."""
         self._out = []
