@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.stack.java.jars import Cache
-from tests.reference.kraft.test_voters_in_the_log import meta
+from featurewatch.streams.kraft.directory.files import read_meta
 from tests.reference.kraft.voter_process import Described, described
 from tests.waiting import eventually
 
@@ -100,7 +100,14 @@ class Stack:
         """Removes a voter while it is down, starts it as an observer, and adds it again."""
         node = self.directory / f"node-{node_id}"
         self.stack("node", "stop", str(node_id))
-        self.quorum("remove-controller", "-i", str(node_id), "-d", meta(node / "data"), "--yes")
+        self.quorum(
+            "remove-controller",
+            "-i",
+            str(node_id),
+            "-d",
+            read_meta(node / "data" / "meta.properties")["directory.id"],
+            "--yes",
+        )
         assert eventually(lambda: self.votes(VOTERS - {node_id}))
         self.create_topic()
         self.stack("node", "start", str(node_id))
