@@ -1,10 +1,12 @@
 """Real brokers under controllers of the reference, and what acts on them."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +15,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.admin import FeatureAdmin, FeatureUpdate
 from featurewatch.admin.blocking_client import blocking
+from featurewatch.reference.kraft.machines.metadata.levels import FEATURE_LEVEL
+from featurewatch.reference.kraft.machines.metadata.snapshots import read_snapshot
 from featurewatch.stack.java.jars import Cache, Jars, java_command
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.specs import under_reference
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
+from featurewatch.streams.types import LOG_START, METADATA_VERSION, FeatureLevel, OffsetAndEpoch
 from tests.waiting import DEADLINE_S, eventually
 
 TOPIC: Final = "orders"
@@ -109,11 +113,65 @@ class ReferenceCluster:
         assert done.returncode == 0, done.stdout + done.stderr[-2000:]
         return done.stdout
 
+    def hand_over(self, wanted: KafkaNode, topic: str) -> None:
+        """Kills the leader, which only the wanted controller can follow: the others lack a record.
+
+        The record is that of two new topics, whose names begin like this. If it leads already
+        nothing is done.
+        """
+        leader = self.cluster.leader()
+        if leader.id == wanted.id:
+            return
+        others = [one for one in self.controllers if one.id not in (leader.id, wanted.id)]
+        with paused(others):
+            # The first one answers the Fetch that was already sent.
+            self.create_topic(f"{topic}-a", 1)
+            self.create_topic(f"{topic}-b", 1)
+            leader.kill()
+        assert eventually(lambda: self.cluster.leader().id == wanted.id), (leader, wanted)
+        leader.start()
+
     def logs(self) -> str:
         """What all our controllers have logged."""
         return "\n".join(
             node.log.read_text() for node in self.controllers if node.spec.is_reference
         )
+
+
+def snapshots(node: KafkaNode) -> dict[OffsetAndEpoch, bytes]:
+    """The content of the snapshots of a node that are whole, without that of the format."""
+    found = {}
+    for file in node.metadata_log.glob("*.checkpoint"):
+        offset, epoch = map(int, file.stem.split("-"))
+        with suppress(FileNotFoundError):  # a newer one has replaced it
+            found[OffsetAndEpoch(offset, epoch)] = file.read_bytes()
+    found.pop(LOG_START, None)
+    return found
+
+
+def snapshot_levels(node: KafkaNode) -> set[int]:
+    """The levels of metadata.version in the snapshots of a node."""
+    return {
+        record.data["featureLevel"]
+        for content in snapshots(node).values()
+        for record in read_snapshot(content).records
+        if record.type == FEATURE_LEVEL and record.data["name"] == METADATA_VERSION
+    }
+
+
+@contextmanager
+def paused(nodes: Sequence[KafkaNode]) -> Iterator[None]:
+    """Stops nodes from running, which keep their connections."""
+    pids = [node.pid for node in nodes]
+    try:
+        for pid in pids:
+            assert pid is not None
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            assert pid is not None
+            os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Controllers of the reference are killed under a real broker: leaders, and at each write."""
+"""Controllers of the reference are killed under a real broker: leaders, and at each fsync."""
 
 import asyncio
 import sys
@@ -7,17 +7,26 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
+from featurewatch.reference.kraft.machines.batches import of_scanned
+from featurewatch.reference.kraft.machines.metadata.records import Record, records_of
+from featurewatch.reference.kraft.machines.metadata.replay import apply
+from featurewatch.reference.kraft.machines.metadata.snapshots import at_level, load_snapshot
+from featurewatch.reference.kraft.machines.metadata.state import EMPTY
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.reference_controller import ReferenceController
-from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.batch import RecordBatch, scan_batches
+from featurewatch.streams.types import LOG_START
 from tests.reference.kraft import crashing
 from tests.reference.kraft.reference_cluster import (
     PARTITIONS,
     TOPIC,
     ReferenceCluster,
+    paused,
     reference_cluster,
+    snapshots,
 )
 from tests.reference.kraft.voter_process import described
 from tests.stack.traffic import Traffic
@@ -25,9 +34,13 @@ from tests.waiting import eventually
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
-SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "3000"}
-NEEDS_ELECTION = ("quorum-state", "epochs")
+SMALL = {
+    "metadata.log.max.record.bytes.between.snapshots": "2000",
+    "metadata.max.retention.bytes": "3000",
+}
+"""So that there are snapshots, and the log before them is deleted."""
 KILLED = 128 + 9
+MOST_ELECTIONS = 10
 
 
 class CrashPoints:
@@ -36,7 +49,8 @@ class CrashPoints:
     def __init__(self, found: ReferenceCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cluster = found
         self.topics = 0
-        self._planned: dict[int, tuple[str, str]] = {}
+        self.hand_overs = 0
+        self._planned: dict[int, tuple[str, str, str]] = {}
         original = ReferenceController._command
 
         def command(node: ReferenceController) -> list[str]:
@@ -48,28 +62,69 @@ class CrashPoints:
 
         monkeypatch.setattr(ReferenceController, "_command", command)
 
-    def crash(self, node: KafkaNode, kind: str, when: str) -> None:
+    def crash(self, node: KafkaNode, effect: str, file: str, when: str) -> None:
         """Starts a controller again, makes it write until it has crashed, and starts it again."""
-        node.kill()
-        self._planned[node.id] = (kind, when)
-        node.start(wait=False)
-        assert eventually(lambda: not node.running or node.not_ready_reason() is None)
-        if kind in NEEDS_ELECTION and node.running:
+        point = effect, file, when
+        self._start_planned(node, point)
+        if effect == "Truncate":
+            # An election may have been won by one that has the record of the other log.
+            for _ in range(MOST_ELECTIONS):
+                if node.running:
+                    self._start_planned(node, point)
+        needs_epoch = effect == "Persist" or (effect == "Flush" and file != "log")
+        if node.running and needs_epoch:
             leader = self.cluster.cluster.leader()
             leader.kill()
             if leader.id == node.id:  # it wrote before it led
-                self._planned[node.id] = (kind, when)
+                self._planned[node.id] = point
             leader.start(wait=False)
-        assert eventually(lambda: not node.running or self._create()), (node, kind, when)
+        assert eventually(lambda: not node.running or self.create()), (node, point)
         assert node._process is not None
-        assert node._process.exit_code == KILLED
+        assert node._process.exit_code == KILLED, (node, point)
         node.start()
 
-    def _create(self) -> bool:
+    def _start_planned(self, node: KafkaNode, point: tuple[str, str, str]) -> None:
+        """Starts a controller that has something to do at a point, until it crashes or follows."""
+        effect, _, _ = point
+        if effect == "Truncate":
+            self._diverge(node)
+        node.kill()
+        if effect == "InstallSnapshot":
+            self._outrun(node)
+        self._planned[node.id] = point
+        node.start(wait=False)
+        assert eventually(lambda: not node.running or follows(self.cluster, node)), (node, point)
+
+    def create(self) -> bool:
         """Creates another topic; always False."""
         self.cluster.create_topic(f"topic-{self.topics}", 1)
         self.topics += 1
         return False
+
+    def _diverge(self, node: KafkaNode) -> None:
+        """Kills a controller whose log ends with a record that no other one has."""
+        self.hand_overs += 1
+        self.cluster.hand_over(node, f"handed-over-{self.hand_overs}")
+        others = [one for one in self.cluster.controllers if one.id != node.id]
+        with paused(others):
+            # The first record answers Fetches that were already sent.
+            for number in range(2):
+                size = log_size(node)
+                new = NewTopic(f"diverged-{self.hand_overs}-{number}", 1, 1)
+                self.cluster.admin.create_topics([new], request_timeout=60)
+                assert eventually(lambda size=size: log_size(node) > size)  # type: ignore[misc]
+            node.kill()
+
+    def _outrun(self, node: KafkaNode) -> None:
+        """Creates topics until the others have deleted their logs beyond the end of this one."""
+        end = log_end(node)
+        others = [one for one in self.cluster.controllers if one.id != node.id]
+
+        def is_outrun() -> bool:
+            self.create()
+            return all(log_start(one) > end for one in others)
+
+        assert eventually(is_outrun)
 
 
 def test_controllers_are_killed_at_every_write(
@@ -80,13 +135,15 @@ def test_controllers_are_killed_at_every_write(
 ) -> None:
     """Each leader in turn, then each controller right before and after it makes a file durable.
 
-    Every acknowledged message is read, every topic whose creation was answered is there, and at the
-    end the logs of all controllers are the same.
+    The writes are those of each effect that the voter has on the disk. Every acknowledged message
+    is read, every topic whose creation was answered is there, and at the end the logs and the
+    states of all controllers are the same.
     """
-    with reference_cluster(tmp_path, stack_cache, ["4.3.1"], properties=SNAPSHOTS) as found:
+    with reference_cluster(tmp_path, stack_cache, ["4.3.1"], properties=SMALL) as found:
         points = CrashPoints(found, monkeypatch)
         found.create_topic(TOPIC, 1)
         began = time.monotonic()
+        crashes = 0
         with Traffic(found.servers, TOPIC, PARTITIONS) as traffic:
             assert eventually(lambda: traffic.acknowledged_count > 100)
             killed = set[int]()
@@ -94,11 +151,12 @@ def test_controllers_are_killed_at_every_write(
                 leader = found.cluster.leader()
                 leader.kill()
                 killed.add(leader.id)
-                points._create()
+                points.create()
                 leader.start()
-            kinds = dict.fromkeys(crashing.KINDS.values())
-            for number, (kind, when) in enumerate(product(kinds, ("before", "after"))):
-                points.crash(found.controllers[number % 3], kind, when)
+            for effect, files in crashing.POINTS.items():
+                for file, when in product(files, ("before", "after")):
+                    points.crash(found.controllers[crashes % 3], effect, file, when)
+                    crashes += 1
             traffic.end_writing()
             assert eventually(lambda: traffic.unread_count == 0)
             count, wait_s = traffic.acknowledged_count, traffic.longest_wait_s()
@@ -113,14 +171,32 @@ def test_controllers_are_killed_at_every_write(
             node.kill()
         assert "Traceback" not in found.logs()
         logs = [log_of(node, committed) for node in found.controllers]
-        assert logs[0] == logs[1] == logs[2]
-        snapshots = {one.name for node in found.controllers for one in checkpoints(node)}
-        assert snapshots
+        first = max(min(log) for log in logs)
+        shared = [{base: data for base, data in log.items() if base >= first} for log in logs]
+        assert shared[0]
+        assert shared[0] == shared[1] == shared[2]
+        states = [records_at(node, committed) for node in found.controllers]
+        assert states[0] == states[1] == states[2]
     with capsys.disabled():
         sys.stdout.write(
-            f"\n  {count} messages, {points.topics} topics and {committed} records in"
-            f" {time.monotonic() - began:.0f} s; longest wait of a message {wait_s:.1f} s"
+            f"\n  {crashes} crashes, {count} messages, {points.topics} topics and {committed}"
+            f" records in {time.monotonic() - began:.0f} s; longest wait of a message"
+            f" {wait_s:.1f} s"
         )
+
+
+def follows(found: ReferenceCluster, node: KafkaNode) -> bool:
+    """Whether a leader knows that a controller has what is committed, and nothing else before it.
+
+    A controller can answer before that, while its log still has to be cut off.
+    """
+    port = found.cluster.leader().addresses.controller
+    assert port is not None
+    quorum = asyncio.run(described(port))
+    return quorum is not None and any(
+        one.replica_id == node.id and one.log_end_offset >= quorum.high_watermark
+        for one in quorum.current_voters
+    )
 
 
 def wait_until_equal(found: ReferenceCluster) -> int:
@@ -141,18 +217,46 @@ def wait_until_equal(found: ReferenceCluster) -> int:
     return committed
 
 
-def log_of(node: KafkaNode, committed: int) -> list[bytes]:
-    """The committed batches in the log of a controller."""
-    (segment,) = node.metadata_log.glob("*.log")
-    scan = scan_batches(segment.read_bytes())
-    assert not scan.error
-    return [
-        batch.buffer[batch.at : batch.end]
-        for batch in scan.batches
+def log_size(node: KafkaNode) -> int:
+    """The bytes in the log of a controller."""
+    return sum(segment.stat().st_size for segment in node.metadata_log.glob("*.log"))
+
+
+def log_start(node: KafkaNode) -> int:
+    """The first offset in the log of a controller."""
+    return min(int(segment.stem) for segment in node.metadata_log.glob("*.log"))
+
+
+def log_end(node: KafkaNode) -> int:
+    """The offset after the last one in the log of a controller."""
+    return max([log_start(node), *(batch.last_offset + 1 for batch in batches_of(node))])
+
+
+def batches_of(node: KafkaNode) -> list[RecordBatch]:
+    """The batches in the log of a controller; a crash may have left the last one incomplete."""
+    found: list[RecordBatch] = []
+    for segment in sorted(node.metadata_log.glob("*.log")):
+        found.extend(scan_batches(segment.read_bytes()).batches)
+    return found
+
+
+def log_of(node: KafkaNode, committed: int) -> dict[int, bytes]:
+    """The committed batches in the log of a controller, by their first offset."""
+    return {
+        batch.base_offset: batch.buffer[batch.at : batch.end]
+        for batch in batches_of(node)
         if batch.last_offset < committed
-    ]
+    }
 
 
-def checkpoints(node: KafkaNode) -> list[Path]:
-    """The snapshots of a controller."""
-    return [*node.metadata_log.glob("*.checkpoint")]
+def records_at(node: KafkaNode, committed: int) -> tuple[Record, ...]:
+    """The records of the state that a controller has on its disk, from its snapshot on."""
+    found = snapshots(node)
+    start = min(found, default=LOG_START)
+    state = load_snapshot(start, found[start]) if found else EMPTY
+    for batch in batches_of(node):
+        is_after = start.offset <= batch.base_offset and batch.last_offset < committed
+        if is_after and not batch.control:
+            for offset, record in records_of(of_scanned(batch)):
+                state = apply(state, offset, record)
+    return tuple(at_level(state).records)

@@ -12,19 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.kafka.messages import DescribeQuorumResponseV2
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.streams.kraft.records.batch import scan_batches
 from tests.conformance.dump_log import differences, kafkas, ours
-from tests.reference.kraft.voter_process import VoterProcess, described
+from tests.reference.kraft.voter_process import Described, VoterProcess, described
 
 pytestmark = pytest.mark.stack
 
 VOTERS = (1, 2, 3)
 DEADLINE_S = 120.0
-Described = DescribeQuorumResponseV2.PartitionData
 
 
 class MixedQuorum:

@@ -1,4 +1,4 @@
-"""Real brokers under three controllers of the reference, with traffic throughout."""
+"""Real brokers of three releases under controllers of the reference, with traffic throughout."""
 
 import sys
 from collections.abc import Iterator
@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from featurewatch.controller.kraft import release_of
+from featurewatch.controller.levels import metadata_version_names
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.node import KafkaNode
+from featurewatch.stack.kafka.specs import NEWEST_TESTED
+from featurewatch.streams.types import METADATA_VERSION
 from tests.reference.kraft.reference_cluster import (
     PARTITIONS,
     TOPIC,
@@ -21,16 +25,39 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.stack
 
 
+SMALL = {
+    "metadata.log.max.record.bytes.between.snapshots": "4000",
+    "metadata.max.retention.bytes": "8000",
+}
+"""So that there are snapshots, and the log before them is deleted."""
+EACH = pytest.mark.parametrize(
+    "cluster",
+    [
+        "4.3.1",
+        pytest.param("3.9.1", marks=pytest.mark.nightly),
+        pytest.param(NEWEST_TESTED, marks=pytest.mark.nightly),
+    ],
+    indirect=True,
+)
+
+
 @pytest.fixture(scope="module")
 def cluster(
-    stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
+    stack_cache: Cache,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Iterator[ReferenceCluster]:
-    """Three brokers of 4.3.1 at the level of 4.0."""
+    """Three brokers of a release, two levels below its newest."""
+    release: str = request.param
     directory = tmp_path_factory.mktemp("reference")
-    with reference_cluster(directory, stack_cache, ["4.3.1"] * 3, level="4.0-IV3") as found:
+    *_, level, _, _ = metadata_version_names()[: release_of(release).newest(METADATA_VERSION)]
+    with reference_cluster(
+        directory, stack_cache, [release] * 3, level=level, properties=SMALL
+    ) as found:
         yield found
 
 
+@EACH
 def test_controllers_are_killed_and_levels_raised(
     cluster: ReferenceCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -55,19 +82,38 @@ def test_controllers_are_killed_and_levels_raised(
                     f"longest wait of a message {waited_s:.2f} s"
                 )
         before = traffic.acknowledged_count
-        cluster.kafka_features("upgrade", "--feature", "metadata.version=27")
-        assert eventually(lambda: cluster.levels()["metadata.version"] == 27)
+        release = cluster.brokers[0].release
+        newest = int(release_of(release).newest(METADATA_VERSION))
+        cluster.kafka_features("upgrade", "--feature", f"metadata.version={newest - 1}")
+        assert eventually(lambda: cluster.levels()["metadata.version"] == newest - 1)
         cluster.featurewatch(
-            *("features", "upgrade", "--feature", "metadata.version=30", "--yes"),
+            *("features", "upgrade", "--feature", f"metadata.version={newest}", "--yes"),
             *("--bootstrap-server", cluster.servers),
         )
-        assert eventually(lambda: cluster.levels()["metadata.version"] == 30)
+        assert eventually(lambda: cluster.levels()["metadata.version"] == newest)
         assert eventually(lambda: traffic.acknowledged_count > before + 100)
         traffic.end_writing()
         assert eventually(lambda: traffic.unread_count == 0)
     assert traffic.errors == []
     assert traffic.order_errors() == []
     assert "Traceback" not in cluster.logs()
+
+
+@EACH
+@pytest.mark.nightly
+def test_a_broker_that_lags_loads_a_snapshot(cluster: ReferenceCluster) -> None:
+    """It was down while the log that it lacks was deleted, so it fetches our snapshot."""
+    broker = cluster.brokers[-1]
+    broker.stop()
+    for number in range(30):
+        cluster.create_topic(f"while-down-{number}", 2)
+    told = broker.log.stat().st_size
+    broker.start()
+    with broker.log.open("rb") as log:
+        log.seek(told)
+        assert b"Fetching snapshot OffsetAndEpoch" in log.read()
+    cluster.create_topic("afterwards")
+    assert eventually(lambda: cluster.partitions_in_sync("afterwards"))
 
 
 @pytest.mark.nightly

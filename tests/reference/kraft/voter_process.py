@@ -109,7 +109,10 @@ class VoterProcess:
         return self._process.wait(DEADLINE_S)
 
 
-async def described(port: int) -> DescribeQuorumResponseV2.PartitionData | None:
+Described = DescribeQuorumResponseV2.PartitionData
+
+
+async def described(port: int) -> Described | None:
     """The quorum as the controller at a port describes it; None unless that one leads."""
     partitions = (DescribeQuorumRequestV2.PartitionData(partition_index=0),)
     topic = DescribeQuorumRequestV2.TopicData(topic_name=METADATA_TOPIC, partitions=partitions)
