@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,7 +142,7 @@ def test_either_kind_leads_at_each_level(
     """
     began = time.monotonic()
     newest = int(release_of(NEWEST_TESTED).newest(METADATA_VERSION))
-    copies = []
+    copies: list[Any] = []
     with reference_cluster(
         tmp_path / "cluster",
         stack_cache,
