@@ -132,11 +132,8 @@ class ChangelogWriter:
                 "rows are given up, and their clusters continue from what was published",
                 *(self._topic, partition, offset),
             )
-            key, value = stamp_of(partition, {self._topic: UNENDED})
-            await self._owned[partition].send(
-                self._topic, Message(key.encode(), value, []), partition
-            )
-            await self._owned[partition].commit()
+            await self.write(partition, [stamp_of(partition, {self._topic: UNENDED})])
+        await self.commit()
 
     async def write(self, partition: int, rows: Iterable[Row]) -> None:
         """Writes rows in order; they count once `commit` has returned, and all of them together.
