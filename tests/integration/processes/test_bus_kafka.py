@@ -140,7 +140,7 @@ def test_new_topics_are_known_to_each_broker_at_once(quorum_430):
         ensure_topics(settings)
         for server in settings.bootstrap_servers.split(","):
             existing = AdminClient({"bootstrap.servers": server}).list_topics(timeout=60).topics
-            assert {settings.topic(topic) for topic in ALL} <= existing.keys()
+            assert {settings.topic(topic) for topic in ALL} - existing.keys() == set(), server
 
 
 def test_a_topic_with_other_partitions_is_refused(settings, admin):

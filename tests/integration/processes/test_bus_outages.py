@@ -39,11 +39,11 @@ from tests.waiting import eventually, until_async, until_ended
 
 pytestmark = pytest.mark.stack
 
-BACK_S = 30.0
-"""How soon a worker follows again: 5 s, and what loaded cores add. The timeout of a connection that
-nobody noticed to be dead is 60 s."""
+BACK_S = 50.0
+"""How soon a worker follows again: 10 s, and what loaded cores add. The timeout of a connection
+that nobody noticed to be dead is 60 s, after 10 s of a fault."""
 
-BACK_AFTER_RESTART_S = 40.0
+BACK_AFTER_RESTART_S = 60.0
 """Seconds until a worker that restarts follows again."""
 
 REPEAT = int(os.environ.get("OUTAGES_REPEAT", "1"))
@@ -178,7 +178,7 @@ def test_workers_follow_again_at_once_when_their_links_work(bus: LinkedBus, tmp_
         traffic, changes = {}, {}
         for fault in faults:
             direct = replace(bus.settings, prefix=buses[fault].prefix)
-            traffic[fault] = stack.enter_context(LevelTraffic(direct))
+            traffic[fault] = stack.enter_context(LevelTraffic(direct, interval_s=0.2))
             changes[fault] = stack.enter_context(_Changes(direct))
         for read in changes.values():
             read.wait_for(11, 60)

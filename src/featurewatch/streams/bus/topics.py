@@ -33,8 +33,8 @@ _POLICY: Final = "cleanup.policy"
 _TIME: Final = "message.timestamp.type"
 _POLL_S: Final = 0.05
 _DESCRIBE_S: Final = 10.0
-_KNOWN_S: Final = 5.0
-"""How long one broker may take to learn of new topics."""
+_KNOWN_S: Final = 15.0
+"""How long one broker may take to learn of new topics, on a machine that is busy."""
 
 REPLICAS: Final = 3
 """Replicas of each topic, where the bus has as many brokers and nothing else is set."""

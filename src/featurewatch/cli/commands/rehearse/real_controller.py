@@ -9,6 +9,7 @@ from typing import Final
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.cluster_image import read_image
+from featurewatch.controller.compatibility import controllers_register
 from featurewatch.controller.kraft import (
     ControllerState,
     Release,
@@ -201,8 +202,8 @@ def _set_up(real: RealController, live: ControllerState, setting: ControllerSetu
     image = _image(real)
     for _ in attempts(setting.session_ms / 1000 * 2 + _SETTLED_S):
         state = controller_state(image)
-        own = not live.controllers or any(node.id == live.id for node in state.controllers)
-        if own and fenced == {broker.id for broker in state.brokers if broker.fenced}:
+        own = any(node.id == live.id for node in state.controllers)
+        if (own or not controllers_register(image)) and fenced == {broker.id for broker in state.brokers if broker.fenced}:
             break
         image = _image(real)
     return image
