@@ -21,6 +21,17 @@ KUBERNETES = ("1.25", "1.37")
 """The oldest version that the chart takes, and the newest whose schemas are here."""
 
 
+def check_with_kubernetes(manifest: dict[str, Any]) -> None:
+    """Raises an error if `KUBERNETES`, oldest or newest, does not accept a manifest.
+
+    A field that its schema does not know is not accepted.
+    """
+    import kubernetes_validate  # takes 2 s, in each worker that collects tests
+
+    for version in KUBERNETES:
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
 def merged_values(file: Path) -> dict[str, Any]:
     """The values as helm sees them: those of a file over those of the chart."""
     return _merged(read_yaml(CHART / "values.yaml"), read_yaml(file))

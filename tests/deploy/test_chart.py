@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -13,8 +12,8 @@ from featurewatch.integrations.grafana.files import dashboard_files
 from featurewatch.integrations.prometheus.files import rules_document
 from scripts.generators.chart import CHART
 from tests.deploy.chart import (
-    KUBERNETES,
     VALUES,
+    check_with_kubernetes,
     helm,
     merged_values,
     of_kind,
@@ -58,8 +57,7 @@ def test_kubernetes_accepts_the_manifests(name: str) -> None:
     assert len(names) == len(set(names))
     for document in documents:
         if not document["apiVersion"].startswith(CUSTOM):
-            for version in KUBERNETES:
-                kubernetes_validate.validate(document, version, strict=True)
+            check_with_kubernetes(document)
 
 
 def test_names_leave_room_for_what_kubernetes_adds(name: str) -> None:

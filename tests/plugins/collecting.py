@@ -8,24 +8,71 @@ In a fresh clone each worker would also compile all that it imports, 14 s of pro
 `compile_share` compiles a part of the files in each worker before any imports one, so that a file
 is compiled once: the first run, and each run of CI, takes 42 s less in four workers. For that it
 uses private names of pytest and Hypothesis; without them `compile_share` can be deleted alone.
+
+A file whose ``pytestmark`` deselects all of it under ``-m`` is not imported: a hundred files of the
+tests with real Kafka in ``make test-fast``.
 """
 
 import compileall
 import gc
+import re
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 import pytest
 from _pytest.assertion import rewrite
+from _pytest.mark.expression import Expression
 from hypothesis.internal.constants_ast import constants_from_module
 
 from tests.paths import ROOT
 
 _TESTS: Final = ("test_*.py", "conftest.py")
 """The files whose assertions pytest rewrites."""
+
+_FILE_MARKS: Final = re.compile(
+    r"^pytestmark = (?:\[(?:[^\[\]]|\[[^\[\]]*\])*\]|.*$)", re.MULTILINE
+)
+_MARK: Final = re.compile(r"\bpytest\.mark\.(\w+)")
+
+
+def deselects(expression: str, text: str) -> bool:
+    """Whether ``-m expression`` deselects every test of a file, for the marks of the whole file.
+
+    ``text`` is the file's source. Whatever other marks its tests have, the expression is false.
+    """
+    if not expression or not (assigned := _FILE_MARKS.search(text)):
+        return False
+    marks = frozenset(_MARK.findall(assigned.group()))
+    return bool(marks) and _is_false(expression, marks)
+
+
+@cache
+def _is_false(expression: str, marks: frozenset[str]) -> bool:
+    compiled = Expression.compile(expression)
+    others = sorted({*re.findall(r"\w+", expression)} - marks)
+    for values in product((False, True), repeat=len(others)):
+        given = dict.fromkeys(marks, True) | dict(zip(others, values, strict=True))
+        if compiled.evaluate(partial(_is_given, given)):
+            return False
+    return True
+
+
+def _is_given(marks: Mapping[str, bool], name: str, **_: object) -> bool:
+    return marks.get(name, False)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out a file of tests that the run's marks deselect as a whole."""
+    expression = config.getoption("markexpr", "")
+    if not expression or not collection_path.match("test_*.py"):
+        return None
+    is_left_out = deselects(expression, collection_path.read_text(encoding="utf-8"))
+    return True if is_left_out else None
 
 
 def compile_share(config: pytest.Config, root: Path, share: int, shares: int) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from _pytest.assertion import rewrite
 
-from tests.plugins.collecting import compile_share
+from tests.plugins.collecting import compile_share, deselects
 
 
 def test_shares_compile_each_file_once(pytestconfig: pytest.Config, tmp_path: Path) -> None:
@@ -50,3 +50,33 @@ def test_garbage_is_collected_during_tests() -> None:
     """What was collected with the tests is left out of it."""
     assert gc.isenabled()
     assert gc.get_freeze_count() > 10_000
+
+
+FAST = "not stack and not network and not browser"
+
+
+@pytest.mark.parametrize(
+    ("expression", "marks", "is_left_out"),
+    [
+        (FAST, "pytest.mark.stack", True),
+        (FAST, '[pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]', True),
+        (FAST, '[\n    pytest.mark.nightly,\n    pytest.mark.form("[x]"),\n]', False),
+        (FAST, "[\n    pytest.mark.nightly,\n    pytest.mark.network,\n]", True),
+        (FAST, 'pytest.mark.form("stack")', False),
+        ("stack", "pytest.mark.stack", False),
+        ("network", "pytest.mark.stack", False),
+        ("not stack or nightly", "pytest.mark.stack", False),
+        ("", "pytest.mark.stack", False),
+    ],
+)
+def test_a_file_is_left_out_where_no_test_of_it_can_be_selected(
+    expression: str, marks: str, is_left_out: bool
+) -> None:
+    """Its own marks decide, whatever others its tests may have."""
+    text = f"import pytest\n\npytestmark = {marks}\n\npytest.mark.network\n"
+    assert deselects(expression, text) == is_left_out
+
+
+def test_a_file_without_marks_is_collected() -> None:
+    """Marks of single tests deselect them one by one."""
+    assert not deselects(FAST, "@pytest.mark.stack\ndef test_one(): ...\n")
