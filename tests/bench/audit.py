@@ -21,7 +21,7 @@ from typing import Any, Final
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.pipeline.audit.audit import audit
 from featurewatch.pipeline.audit.report import BAD, EQUAL, REORDERED, UNKNOWN, AuditReport
-from featurewatch.pipeline.gold.query import FoldQuery
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.spark.session import spark_session
@@ -53,7 +53,7 @@ def simulated(lake: Lake, clusters: int = CLUSTERS) -> float:
         topics.publish_output(output, at_ms)
     topics.into(lake)
     began = time.perf_counter()
-    run_once(lake, [FoldQuery(lake, with_silver=True).writer])
+    run_once(lake, [FoldQuery(lake).writer])
     return time.perf_counter() - began
 
 

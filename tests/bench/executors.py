@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
-from featurewatch.pipeline.gold.query import FoldQuery
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.maintain import TABLES
@@ -53,7 +53,7 @@ def run(records: int = RECORDS, rounds: int = ROUNDS) -> Iterator[dict[str, Any]
                         for times in range(executors + 1):
                             copied = _copy(session, root / "bronze", lake / str(times))
                             began = time.perf_counter()
-                            FoldQuery(copied, with_silver=True).rebuild()
+                            FoldQuery(copied).rebuild()
                             seconds = time.perf_counter() - began
                         took[executors].append(seconds)
                     finally:

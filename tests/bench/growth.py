@@ -24,11 +24,12 @@ import pyarrow as pa
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.controller.kraft import release_of
-from featurewatch.pipeline.gold.query import FoldQuery
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.row_blocks import arrow_type
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.run import run_once
+from featurewatch.pipeline.spark.checkpoints import FOLD
 from featurewatch.pipeline.spark.session import spark_session
 from featurewatch.stack.java.jars import Cache, default_cache
 from featurewatch.streams.codec.events import encode
@@ -131,12 +132,12 @@ def grown(session: Any, root: Path, clusters: int) -> dict[str, Any]:
     for round_ in range(1, ROUNDS + 1):
         count = fill(lake, clusters, round_)
         began = time.perf_counter()
-        run_once(lake, [FoldQuery(lake, with_silver=True).writer])
+        run_once(lake, [FoldQuery(lake).writer])
         if round_ > 1:
             seconds += time.perf_counter() - began
             timed += count
     lake.unlock()
-    state = Path(lake.checkpoint("gold"), "state")
+    state = Path(lake.checkpoint(FOLD), "state")
     tables = [file for layer in ("silver", "gold") for file in _files(Path(lake.root, layer))]
     java_mb, python_mb = memory_mb(session.sparkContext._gateway.proc.pid)
     return {

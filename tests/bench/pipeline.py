@@ -40,14 +40,14 @@ from pyspark.sql import functions as fn
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.pipeline.bronze.kafka import offset_ranges
+from featurewatch.pipeline.derived.query import FoldQuery
+from featurewatch.pipeline.derived.spark_fold import input_messages
 from featurewatch.pipeline.errors import TopicError
-from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import FEATURE_CHANGES, GOLD
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.run import run_on, run_once, stages
-from featurewatch.pipeline.silver.query import input_messages
 from featurewatch.pipeline.silver.record_rows import RECORD_ROWS
 from featurewatch.pipeline.silver.tables import SILVER
 from featurewatch.pipeline.spark.session import spark_session
@@ -135,7 +135,7 @@ def parsed(lake: Lake) -> None:
 
 def one_pass(lake: Lake) -> None:
     """Every table of silver and gold."""
-    FoldQuery(lake, with_silver=True).rebuild()
+    FoldQuery(lake).rebuild()
 
 
 def seconds(work: Callable[[Lake], None], lake: Lake) -> float:

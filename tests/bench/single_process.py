@@ -7,10 +7,9 @@ LAKE`` prints a JSON object with the seconds and the number of messages; the tab
 be empty.
 """
 
-import itertools
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import orjson
@@ -20,13 +19,13 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from featurewatch.monitor.input_messages import INPUT_TOPICS, InputMessage
+from featurewatch.pipeline.derived.spark_fold import in_order
+from featurewatch.pipeline.derived.table_pass import TablePass
 from featurewatch.pipeline.gold.output_rows import TABLES
-from featurewatch.pipeline.gold.spark_fold import in_order
-from featurewatch.pipeline.gold.table_pass import TablePass
 from featurewatch.pipeline.lake import local_writer
 from featurewatch.pipeline.lake.block_writer import newest_rows
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.lake.row_blocks import rows_of
+from featurewatch.pipeline.lake.row_blocks import RowBlock, rows_of
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.silver.tables import SILVER
 from featurewatch.tables.garbage import collect_rarely
@@ -51,18 +50,16 @@ def fill(lake: Path) -> int:
     messages = read_messages(lake)
     work, blocks = TablePass(), dict[str, list[bytes]]()
 
-    def take() -> None:
-        for block in work.take_blocks():
+    def keep(found: Iterable[RowBlock]) -> None:
+        for block in found:
             blocks.setdefault(block.path, []).append(block.content)
 
     for cluster, of_cluster in messages.groupby("cluster"):
         work.begin(str(cluster), {})
-        for message in _ordered(of_cluster):
-            work.apply(message)
-            if work.is_full:
-                take()
+        for found in work.apply(_ordered(of_cluster)):
+            keep(found)
         work.end()
-    take()
+    keep(work.take_blocks())
     replaced = {spec.table.path: spec.replace_when for spec in TABLES}
     for table in (*SILVER, *(spec.table for spec in TABLES)):
         if found := blocks.get(table.path):
@@ -72,9 +69,10 @@ def fill(lake: Path) -> int:
     return len(messages)
 
 
-def _ordered(messages: pd.DataFrame) -> Iterator[InputMessage]:
-    ordered = in_order(messages)[[*InputMessage._fields]]
-    return itertools.starmap(InputMessage, ordered.itertuples(index=False, name=None))
+def _ordered(messages: pd.DataFrame) -> list[InputMessage]:
+    columns = messages[["round", *InputMessage._fields]]
+    rows = columns.itertuples(index=False, name=None)
+    return in_order((round_, InputMessage(*fields)) for round_, *fields in rows)
 
 
 def main(root: str) -> None:

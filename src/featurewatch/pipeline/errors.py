@@ -21,7 +21,7 @@ _FULL_ADVICE: Final = (
 )
 
 _OTHER_BRONZE: Final = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
-_OTHER_BRONZE_ADVICE: Final = (
+OTHER_BRONZE_ADVICE: Final = (
     "the lake's checkpoints count on another table bronze/messages than is there: put that one "
     "back, or fill a new lake with --lake"
 )
@@ -63,7 +63,7 @@ def reason_in(trace: str) -> str:
     file that could not be read, and what to do if the disk is full or bronze was replaced.
     """
     if _OTHER_BRONZE in trace:
-        return _OTHER_BRONZE_ADVICE
+        return OTHER_BRONZE_ADVICE
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     own_prefix = f"{PipelineError.__module__}."
     own_errors = [line.partition(": ")[2] for line in lines if line.startswith(own_prefix)]

@@ -1,7 +1,7 @@
 """Finds out without Spark, and so without a JVM, whether a run would have anything to do.
 
 Each query of the pipeline leaves in its checkpoint how far it has come: bronze in the offsets of
-the topics, gold (and silver with it) in the versions of bronze. Whatever is not plain to see here,
+the topics, silver and gold in the versions of bronze. Whatever is not plain to see here,
 such as a batch that did not finish or a table that is missing, is left to Spark, which repairs or
 reports it.
 """
@@ -18,8 +18,8 @@ from deltalake.exceptions import DeltaError
 from featurewatch.pipeline.bronze.kafka import offset_ranges, warn_of_open_transactions
 from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
-from featurewatch.pipeline.silver.tables import JOINED, SILVER
-from featurewatch.pipeline.spark.checkpoints import end_of_batches
+from featurewatch.pipeline.silver.tables import SILVER
+from featurewatch.pipeline.spark.checkpoints import FOLD, end_of_batches
 from featurewatch.streams.bus.settings import BusSettings
 
 _TABLES: Final = (MESSAGES, *SILVER, *GOLD)
@@ -60,7 +60,7 @@ def versions(directory: Path, tables: Iterable[Table]) -> dict[str, Any] | None:
     """
     try:
         document: dict[str, Any] = {
-            "gold": end_of_batches(directory / "checkpoints" / "gold"),
+            "gold": end_of_batches(directory / "checkpoints" / FOLD),
             "expired": EXPIRED in DeltaTable(directory / MESSAGES.path).metadata().configuration,
         }
         for table in tables:
@@ -108,10 +108,8 @@ def _is_processed(directory: Path) -> bool:
     try:
         if not all(any((directory / table.path / "_delta_log").glob("0*")) for table in _TABLES):
             return False
-        messages = DeltaTable(directory / MESSAGES.path)
-        gold, silver = (directory / "checkpoints" / name for name in ("gold", "silver"))
-        is_joined = (gold / JOINED).exists()
-        return _has_read(gold, messages) and (is_joined or _has_read(silver, messages))
+        checkpoint = directory / "checkpoints" / FOLD
+        return _has_read(checkpoint, DeltaTable(directory / MESSAGES.path))
     except _UNREADABLE:
         return False
 

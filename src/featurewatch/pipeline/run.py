@@ -15,8 +15,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from featurewatch.common.progress import NO_PROGRESS, Progress
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.bronze.query import BronzeQuery
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.errors import RunError
-from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.spark.queries import wait_for_end, watched
 from featurewatch.streams.bus.settings import BusSettings
@@ -39,8 +39,8 @@ def stages(
 
     ``limits`` must be those of the worker.
     """
-    gold = FoldQuery(lake, limits, with_silver=True, progress=progress)
-    return [BronzeQuery(lake, bus, progress).writer, gold.writer]
+    fold = FoldQuery(lake, limits, progress)
+    return [BronzeQuery(lake, bus, progress).writer, fold.writer]
 
 
 def run_once(lake: Lake, stages: Iterable[Stage], progress: Progress = NO_PROGRESS) -> None:

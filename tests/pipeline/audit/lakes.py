@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.step import MonitorState, step
-from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
-from featurewatch.pipeline.run import run_once
 from featurewatch.streams.codec.events import Message, encode
 from featurewatch.streams.codec.outputs import Output, encode_output, topic_of
 from featurewatch.streams.events import (
@@ -182,8 +180,3 @@ def with_crashes(
     reads = topics.publish([copy for event in events for copy in [event] * times()])
     outputs = work(in_another_order(reads, seed))
     return reads, [copy for output in outputs for copy in [output] * times()]
-
-
-def fold_gold(lake: Lake) -> None:
-    """Folds all of bronze."""
-    run_once(lake, [FoldQuery(lake).writer])

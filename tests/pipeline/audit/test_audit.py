@@ -38,13 +38,13 @@ from featurewatch.streams.types import FeatureLevel
 from tests.pipeline.audit.lakes import (
     START_MS,
     Topics,
-    fold_gold,
     heartbeat,
     history,
     in_another_order,
     work,
 )
 from tests.pipeline.filling import EPOCH, rows
+from tests.pipeline.gold.parity import fill_tables
 
 LATER_MS = START_MS + 100_000
 
@@ -159,7 +159,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
             topics.publish_output(output, at_ms)
     topics.into(lake)
     lose(lake, METADATA_LOG.name("replay.cluster-29"))
-    fold_gold(lake)
+    fill_tables(lake)
 
     code, documents = commands.run("--limit", "2", "--save")
     assert code == ExitCode.NO

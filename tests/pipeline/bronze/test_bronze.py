@@ -14,11 +14,11 @@ from delta.tables import DeltaTable
 from featurewatch.pipeline.bronze.kafka import OffsetRange, offset_ranges
 from featurewatch.pipeline.bronze.offsets import planned_ends
 from featurewatch.pipeline.bronze.query import check_bronze
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.errors import LakeError, RunError, TopicError
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import GAPS, MESSAGES
 from featurewatch.pipeline.run import run_on, run_once, stages
-from featurewatch.pipeline.silver.query import SilverQuery
 from featurewatch.streams.bus.offsets import TopicPartitionKey
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -199,7 +199,7 @@ def test_another_bronze_than_the_checkpoints_know_is_refused(lake: Lake) -> None
     messages = Messages()
     messages.add_events(some(1))
     messages.into(lake)
-    run_once(lake, [SilverQuery(lake).writer])
+    run_once(lake, [FoldQuery(lake).writer])
     check_bronze(lake)
     shutil.rmtree(lake.path(MESSAGES))
     with pytest.raises(LakeError, match=r"has no table bronze/messages, .* put the table back"):
@@ -208,7 +208,7 @@ def test_another_bronze_than_the_checkpoints_know_is_refused(lake: Lake) -> None
     messages.add_events(some(1))
     messages.into(other)
     with pytest.raises(RunError, match=r"count on another table bronze/messages .* put that"):
-        run_once(lake, [SilverQuery(other).writer])
+        run_once(lake, [FoldQuery(other).writer])
 
 
 def test_an_unreachable_bus_is_one_clear_line(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as fn
 from featurewatch.monitor.input_messages import InputMessage, process
 from featurewatch.monitor.rows import rows_of_step, states_of_rows
 from featurewatch.monitor.step import MonitorState, StepResult, step
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.fold.messages import (
     FoldOutput,
     FoldState,
@@ -19,7 +20,6 @@ from featurewatch.pipeline.fold.messages import (
     restore_state,
     state_rows,
 )
-from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import (
     ALERTS,
     CAPABILITY_INTERVALS,
@@ -224,14 +224,9 @@ def into(lake: Lake, lines_: list[Line], rounds: Iterable[int] = ()) -> Iterator
     yield len(lines_)
 
 
-def fold_gold(lake: Lake) -> None:
-    """Folds all of bronze."""
-    run_once(lake, [FoldQuery(lake).writer])
-
-
 def fill_tables(lake: Lake) -> None:
-    """Fills silver and gold from all of bronze, in one pass."""
-    run_once(lake, [FoldQuery(lake, with_silver=True).writer])
+    """Fills silver and gold from all of bronze."""
+    run_once(lake, [FoldQuery(lake).writer])
 
 
 def outputs(encoded: Iterable[tuple[str, str, bytes]]) -> Tables:

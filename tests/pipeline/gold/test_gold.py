@@ -20,6 +20,7 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.silver.message_rows import message_rows
 from featurewatch.pipeline.silver.tables import SILVER
+from featurewatch.pipeline.spark.checkpoints import FOLD
 from featurewatch.streams import topics
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -170,7 +171,7 @@ def _commits(lake: Lake) -> int:
 
 def _completed_batches(lake: Lake) -> int:
     """The number of completed batches."""
-    return len([*Path(lake.checkpoint("gold")).glob("commits/[0-9]*")])
+    return len([*Path(lake.checkpoint(FOLD)).glob("commits/[0-9]*")])
 
 
 @pytest.mark.stack

@@ -1,12 +1,13 @@
 """The order in which gold folds a cluster's messages: by offset, whatever Kafka's times are."""
 
-import pandas as pd
+from random import Random
+
 import pytest
 
 from featurewatch.monitor.input_messages import InputMessage
+from featurewatch.pipeline.derived.query import FoldQuery
+from featurewatch.pipeline.derived.spark_fold import in_order
 from featurewatch.pipeline.fold.messages import flush_outputs, fold_message, restore_state
-from featurewatch.pipeline.gold.query import FoldQuery
-from featurewatch.pipeline.gold.spark_fold import in_order
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once
 from featurewatch.streams.topics import METADATA_LOG
@@ -26,11 +27,10 @@ def test_offsets_order_a_partition_and_times_order_topics() -> None:
         ("nodes", 0, 4, 110),
         ("nodes", 1, 1, 60),
     ]
-    frame = pd.DataFrame(positions, columns=["topic", "partition", "offset", "time_ms"])
-    ordered = in_order(frame.assign(round=1).sample(frac=1, random_state=1))
+    messages = [(1, InputMessage(*position, b"", b"")) for position in positions]
+    Random(1).shuffle(messages)
     expected = [positions[n] for n in (5, 3, 0, 1, 4, 2)]
-    columns = ["topic", "partition", "offset", "time_ms"]
-    assert [*ordered[columns].itertuples(index=False, name=None)] == expected
+    assert [message[:4] for message in in_order(messages)] == expected
 
 
 @pytest.mark.stack

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import orjson
@@ -12,9 +12,9 @@ import pytest
 from featurewatch.monitor.input_messages import InputMessage
 from featurewatch.pipeline.audit.audit import audit
 from featurewatch.pipeline.audit.report import BAD, DIFFERENT, EQUAL, EXTRA, MISSING, UNKNOWN
+from featurewatch.pipeline.derived.query import FoldQuery
+from featurewatch.pipeline.derived.table_pass import TablePass
 from featurewatch.pipeline.fold.messages import state_rows
-from featurewatch.pipeline.gold.query import FoldQuery
-from featurewatch.pipeline.gold.table_pass import TablePass
 from featurewatch.pipeline.gold.tables import OPERATIONS
 from featurewatch.pipeline.history.operations import operations
 from featurewatch.pipeline.lake.lake import Lake
@@ -46,12 +46,12 @@ def passed(cluster: str, messages: list[InputMessage], ends: Iterable[int]) -> l
     table_pass, blocks, state = TablePass(LIMITS), [], dict[str, bytes]()
     for begin, end in pairwise([0, *ends, len(messages)]):
         table_pass.begin(cluster, state)
-        for message in messages[begin:end]:
-            table_pass.apply(message)
+        found = [*table_pass.apply(messages[begin:end])]
         ended = table_pass.end()
         assert ended is not None
         state = state_rows(ended)
-        blocks += [b.content for b in table_pass.take_blocks() if b.path == OPERATIONS.path]
+        found.append([*table_pass.take_blocks()])
+        blocks += [block.content for block in chain(*found) if block.path == OPERATIONS.path]
     return rows_of(blocks, OPERATIONS).to_pylist() if blocks else []
 
 
@@ -67,10 +67,10 @@ def test_each_step_is_a_row_however_the_log_is_cut(ends: tuple[int, ...]) -> Non
     assert [row["summary"] for row in found] == [step.summary for step in published]
     plain = TablePass()
     plain.begin("cluster-5", {})
-    for message in messages:
-        plain.apply(message)
+    found_in_plain = [*plain.apply(messages)]
     plain.end()
-    assert OPERATIONS.path not in {block.path for block in plain.take_blocks()}
+    found_in_plain.append([*plain.take_blocks()])
+    assert OPERATIONS.path not in {block.path for block in chain(*found_in_plain)}
 
 
 def source_events(events: Iterable[Event]) -> list[SourceEvent]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.fold.messages import FoldOutput
-from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import ALERTS, GOLD, UPGRADES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.streams.events import Event
@@ -18,7 +18,7 @@ from featurewatch.streams.types import ClusterId
 from tests.pipeline.filling import rows
 from tests.pipeline.gold.parity import (
     differences,
-    fold_gold,
+    fill_tables,
     folded,
     gold,
     history,
@@ -94,7 +94,7 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
     assert len(zookeeper) >= 5
     messages = [*lines(range(4)), *in_turn(zookeeper)]
     for _ in into(lake, messages, rounds=(1, 90)):
-        fold_gold(lake)
+        fill_tables(lake)
     at_once = Lake(lake.session, str(tmp_path / "at-once"))
     for _ in into(at_once, messages):
         FoldQuery(at_once).rebuild()

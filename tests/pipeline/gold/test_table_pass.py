@@ -2,6 +2,7 @@
 
 import gc
 from collections import Counter
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -9,10 +10,10 @@ import pytest
 
 from featurewatch.monitor import input_messages
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS
+from featurewatch.pipeline.derived.spark_fold import _fold_sorted
+from featurewatch.pipeline.derived.table_pass import TablePass
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold.output_rows import TABLES
-from featurewatch.pipeline.gold.spark_fold import _fold_sorted
-from featurewatch.pipeline.gold.table_pass import TablePass
 from featurewatch.pipeline.gold.tables import FEATURE_CHANGES, GOLD
 from featurewatch.pipeline.lake.block_writer import newest_rows
 from featurewatch.pipeline.lake.row_blocks import RANK, rows_of
@@ -28,19 +29,13 @@ BY_PATH = {table.path: table for table in (*SILVER, *GOLD)}
 
 def passed(work: TablePass, cluster: str, messages: list[Any]) -> dict[str, list[dict[str, Any]]]:
     """The rows of a cluster's messages by the path of their table, after a way through blocks."""
-    contents: dict[str, list[bytes]] = {}
-
-    def take() -> None:
-        for block in work.take_blocks():
-            contents.setdefault(block.path, []).append(block.content)
-
     work.begin(cluster, {})
-    for message in messages:
-        work.apply(message)
-        if work.is_full:
-            take()
+    found = [*work.apply(messages)]
     work.end()
-    take()
+    found.append([*work.take_blocks()])
+    contents: dict[str, list[bytes]] = {}
+    for block in chain(*found):
+        contents.setdefault(block.path, []).append(block.content)
     return {
         path: rows_of(blocks, BY_PATH[path]).to_pylist(maps_as_pydicts="strict")
         for path, blocks in contents.items()
@@ -48,16 +43,13 @@ def passed(work: TablePass, cluster: str, messages: list[Any]) -> dict[str, list
 
 
 def test_gold_has_a_row_for_each_output_of_the_fold() -> None:
-    """Of each kind as many as plain calls yield, with or without silver."""
+    """Of each kind as many as plain calls yield."""
     lines = [*map(line, history(3, 60))]
     expected = Counter(output.kind for output in folded(lines))
     messages = [message for _, message in placed(lines)]
-    with_silver = passed(TablePass(), "cluster-3", messages)
-    alone = passed(TablePass(with_silver=False), "cluster-3", messages)
-    assert alone == {path: rows for path, rows in with_silver.items() if path.startswith("gold/")}
-    assert len(alone) < len(with_silver)
+    found = passed(TablePass(), "cluster-3", messages)
     kinds = {spec.table.path: spec.kind for spec in TABLES}
-    assert {kinds[path]: len(rows) for path, rows in alone.items()} == expected
+    assert {kinds[path]: len(rows) for path, rows in found.items() if path in kinds} == expected
 
 
 def test_a_cause_that_came_twice_has_rows_once() -> None:
@@ -97,7 +89,7 @@ def test_the_collector_of_sparks_python_processes_runs_rarely() -> None:
     before = gc.get_threshold()
     gc.set_threshold(700, 10, 10)
     try:
-        assert [batch.num_rows for batch in _fold_sorted([], DEFAULT_LIMITS, with_silver=True)]
+        assert [batch.num_rows for batch in _fold_sorted([], DEFAULT_LIMITS)]
         assert gc.get_threshold()[0] > 7_000
     finally:
         gc.set_threshold(*before)

@@ -8,7 +8,7 @@ import pytest
 from featurewatch.admin.features.client import FeatureUpdate, UpdateRefusedError, update_features
 from featurewatch.controller.kraft import releases
 from featurewatch.kafka.address import parse_addresses
-from featurewatch.pipeline.gold.query import FoldQuery
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.gold.tables import (
     CAPABILITY_INTERVALS,
     FEATURE_CHANGES,
@@ -16,8 +16,6 @@ from featurewatch.pipeline.gold.tables import (
     UPGRADES,
 )
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.lake.tables import MESSAGES
-from featurewatch.pipeline.silver.query import SilverQuery
 from featurewatch.pipeline.silver.tables import LEVELS, REGISTRATIONS
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.stack.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
@@ -135,7 +133,6 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
     assert max(old[:2]) < min(new) <= max(new) < raised < lowered < min(old[2:])
     assert rows(lake, INCOMPATIBILITIES) == []
 
-    SilverQuery(lake).process_batch(lake.read(MESSAGES))
     versions: dict[tuple[int, str], set[int]] = {}
     level, offsets = 0, []
     for event in events:

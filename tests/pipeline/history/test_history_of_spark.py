@@ -7,7 +7,7 @@ import pytest
 from featurewatch.cli.commands.history.rendering import roll_lines, state_parts
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, step
-from featurewatch.pipeline.gold.query import FoldQuery
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.history.differences import upgrades
 from featurewatch.pipeline.history.moments import AtRevision, AtTime
 from featurewatch.pipeline.history.plot.layout import layout

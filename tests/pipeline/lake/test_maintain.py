@@ -11,18 +11,18 @@ import pytest
 from click.testing import CliRunner
 
 from featurewatch.cli.commands.pipeline import pipeline
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.errors import LakeError
-from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
 from featurewatch.pipeline.maintain import MaintenanceResult, maintain
-from featurewatch.pipeline.run import run_once
 from featurewatch.pipeline.silver import tables
-from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.pipeline.spark.checkpoints import FOLD
 from featurewatch.streams.events import Event
 from featurewatch.streams.topics import METADATA_LOG
 from tests.pipeline.filling import Messages, rows
+from tests.pipeline.gold.parity import fill_tables
 from tests.simulation import records as r
 from tests.simulation.records import MV
 
@@ -33,11 +33,6 @@ pytestmark = [pytest.mark.stack, pytest.mark.usefixtures("few_tables")]
 
 NOW_MS = 4_000_000_000_000
 """A time in the future, whenever this runs: no day of it is too old."""
-
-
-def run_queries(lake: Lake) -> None:
-    """Fills silver and gold from bronze."""
-    run_once(lake, [SilverQuery(lake).writer, FoldQuery(lake).writer])
 
 
 def maintained(
@@ -57,7 +52,7 @@ def origin(
     for level in range(1, 4):
         messages.add_events([r.commit(level, r.level(MV, level)), r.following(level)])
         messages.into(lake)
-    run_queries(lake)
+    fill_tables(lake)
     lake.unlock()
     return Path(lake.root), messages
 
@@ -81,7 +76,7 @@ def test_files_become_fewer_and_queries_continue(filled: tuple[Lake, Messages]) 
     assert rows(lake, MESSAGES) == before
     messages.add_events([r.commit(9, r.level(MV, 9))])
     messages.into(lake)
-    run_queries(lake)
+    fill_tables(lake)
     assert rows(lake, tables.LEVELS, "level") == [(1,), (2,), (3,), (9,)]
     changes = rows(lake, FEATURE_CHANGES, "revision", "before", "after")
     assert changes == [(1, 0, 1), (2, 1, 2), (3, 2, 3), (4, 3, 9)]
@@ -96,8 +91,7 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     messages.add_events(old)
     messages.add(METADATA_LOG, None, b"poison of today", NOW_MS)
     messages.into(lake)
-    run_once(lake, [SilverQuery(lake).writer])
-    FoldQuery(lake).rebuild()
+    fill_tables(lake)
     gold = rows(lake, FEATURE_CHANGES)
     assert len(gold) == 2
     results = maintained(lake, keep_days=30)
@@ -110,10 +104,11 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     assert rows(lake, FEATURE_CHANGES) == gold
     messages.add_events([r.commit(3, r.level(MV, 3))])
     messages.into(lake)
-    run_once(lake, [SilverQuery(lake).writer])
+    fill_tables(lake)
     assert rows(lake, tables.LEVELS, "level") == [(3,)]
     maintained(lake, keep_days=30)
     assert rows(lake, MESSAGES, "offset") == [(3,), (4,)]
+    shutil.rmtree(lake.checkpoint(FOLD))
     with pytest.raises(LakeError, match="no longer has the messages since the beginning"):
         FoldQuery(lake).writer()
 
@@ -159,7 +154,7 @@ def test_gold_that_cannot_be_folded_again_is_reported(
     shutil.rmtree(lake.path(EPOCHS))
     for _ in range(2):
         FoldQuery(Lake(lake.session, lake.root)).writer()
-    assert caplog.text.count("the lake has no gold/epochs, and bronze no longer has") == 1
+    assert caplog.text.count("the lake lacks rows of gold/epochs, and bronze no longer has") == 1
     assert lake.exists(EPOCHS)
     assert rows(lake, FEATURE_CHANGES) == gold != []
 
@@ -192,7 +187,7 @@ def test_tables_with_renamed_columns_are_filled_again(filled: tuple[Lake, Messag
     assert [name for name, result in results.items() if result.is_removed] == [
         *("levels", "feature_changes"),
     ]
-    run_queries(renewed)
+    fill_tables(renewed)
     assert (rows(renewed, tables.LEVELS), rows(renewed, FEATURE_CHANGES)) == before
     renewed.unlock()
     _rename(lake, FEATURE_CHANGES)

@@ -11,15 +11,15 @@ from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
-from featurewatch.pipeline.run import run_once
 from featurewatch.pipeline.silver import tables
-from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.pipeline.spark.checkpoints import FOLD
 from featurewatch.streams.codec.events import MalformedEventError, decode
 from featurewatch.streams.events import ZnodeChange, ZnodeSnapshot
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER
 from featurewatch.streams.types import NodeId
 from featurewatch.streams.znodes import ControllerZnode, UnreadableZnode, Znode
 from tests.pipeline.filling import EPOCH, Messages, rows
+from tests.pipeline.gold.parity import fill_tables
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, KV, MV
 
@@ -29,16 +29,11 @@ CONTROLLER = Znode("/controller", 7, 8, 0, 9, ControllerZnode(NodeId(3), -1, 500
 UNREADABLE = Znode("/feature", 5, 6, 1, 0, UnreadableZnode("no JSON"))
 
 
-def make_silver(lake: Lake) -> None:
-    """Runs the query over bronze."""
-    run_once(lake, [SilverQuery(lake).writer])
-
-
-def make_silver_again(lake: Lake) -> None:
+def fill_again(lake: Lake) -> None:
     """Runs it as another process, which has no cached tables."""
     lake.unlock()
     other = Lake(lake.session, lake.root)
-    make_silver(other)
+    fill_tables(other)
     other.unlock()
 
 
@@ -78,7 +73,7 @@ def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
         ZOOKEEPER,
     )
     messages.into(lake)
-    make_silver(lake)
+    fill_tables(lake)
 
     def indexed_rows(table: Any, *columns: str) -> list[tuple[Any, ...]]:
         return [(index, *rest) for index, *rest in rows(lake, table, "index", *columns)]
@@ -135,14 +130,14 @@ def test_a_cause_that_comes_twice_is_one_row(lake: Lake) -> None:
     event = r.commit(14, r.level(MV, 19), r.level(MV, 20))
     messages.add_events([event, event])
     messages.into(lake)
-    make_silver(lake)
+    fill_tables(lake)
     messages.add_events([event, r.commit(15, r.level(MV, 21))])
     messages.into(lake)
-    make_silver(lake)
+    fill_tables(lake)
     expected = [(19, 0), (20, 1), (21, 0)]
     assert rows(lake, tables.LEVELS, "level", "index") == expected
-    shutil.rmtree(lake.checkpoint("silver"))
-    make_silver(lake)
+    shutil.rmtree(lake.checkpoint(FOLD))
+    fill_tables(lake)
     assert rows(lake, tables.LEVELS, "level", "index") == expected
 
 
@@ -156,24 +151,24 @@ def test_tables_that_were_deleted_are_recreated(
     messages = Messages()
     messages.add_events([r.commit(14, r.level(MV, 19)), r.following(15)])
     messages.into(lake)
-    make_silver(lake)
+    fill_tables(lake)
     expected = rows(lake, tables.LEVELS), rows(lake, tables.SOURCE_STATES)
-    make_silver(lake)
-    assert "typed again" not in caplog.text
+    fill_tables(lake)
+    assert "folded again" not in caplog.text
     for path in (tables.LEVELS.path, "silver"):
         shutil.rmtree(f"{lake.root}/{path}")
-        make_silver_again(lake)
+        fill_again(lake)
         assert (rows(lake, tables.LEVELS), rows(lake, tables.SOURCE_STATES)) == expected
         assert all(lake.exists(table) for table in tables.SILVER)
-    assert "the lake has no silver/levels: silver is typed again" in caplog.text
+    assert "the lake lacks rows of silver/levels: all of bronze is folded again" in caplog.text
     assert "no longer has" not in caplog.text
     expired = f"ALTER TABLE delta.`{lake.path(MESSAGES)}` SET TBLPROPERTIES ('{EXPIRED}' = 'true')"
     lake.session.sql(expired)
     shutil.rmtree(lake.path(tables.LEVELS))
     for _ in range(2):
-        make_silver_again(lake)
+        fill_again(lake)
     assert rows(lake, tables.LEVELS) == expected[0]
-    assert caplog.text.count("their rows are missing in silver/levels") == 1
+    assert caplog.text.count("the lake lacks rows of silver/levels, and bronze no longer has") == 1
 
 
 def test_what_cannot_be_read_is_kept_with_its_reason(
@@ -199,7 +194,7 @@ def test_what_cannot_be_read_is_kept_with_its_reason(
         [ZnodeSnapshot(CLUSTER, "s-1", 0, True, (UNREADABLE,), "start", 12, 9900)], ZOOKEEPER
     )
     messages.into(lake)
-    make_silver(lake)
+    fill_tables(lake)
     quarantined = rows(lake, tables.QUARANTINE, "offset", "index", "type", "reason", "payload")
     messages_by_offset = {
         offset: (reason, load) for offset, index, _, reason, load in quarantined if index == -1
@@ -218,8 +213,8 @@ def test_what_cannot_be_read_is_kept_with_its_reason(
     ]
     assert rows(lake, tables.LEVELS, "level") == [(19,)]
     assert "8 messages or records could not be read" in caplog.text
-    shutil.rmtree(lake.checkpoint("silver"))
-    make_silver(lake)
+    shutil.rmtree(lake.checkpoint(FOLD))
+    fill_tables(lake)
     assert len(rows(lake, tables.QUARANTINE)) == 8
 
 

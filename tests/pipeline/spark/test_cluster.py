@@ -26,8 +26,9 @@ from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG
 from tests.paths import ROOT, SRC
-from tests.pipeline.audit.lakes import Topics, fold_gold, history, work
+from tests.pipeline.audit.lakes import Topics, history, work
 from tests.pipeline.filling import put, rows
+from tests.pipeline.gold.parity import fill_tables
 from tests.pipeline.spark.standalone import DEADLINE_S, SMALL, Standalone
 from tests.processes import Process, wait_ready
 
@@ -125,7 +126,7 @@ def test_gold_of_a_cluster_is_that_of_this_process(
     used = [[*(tmp_path / name).glob("app-*/*")] for name in ("one", "two")]
     assert all(used), "an executor on each worker"
     lake.append(MESSAGES, remote.read(MESSAGES))
-    fold_gold(lake)
+    fill_tables(lake)
     for table in GOLD:
         assert rows(remote, table) == rows(lake, table), table.name
     report = audit(remote, late_s=300.0)

@@ -26,6 +26,7 @@ from featurewatch.pipeline.lake.tables import GAPS, MESSAGES, Table
 from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.silver import tables
+from featurewatch.pipeline.spark.checkpoints import FOLD
 from featurewatch.pipeline.spark.session import BRIEF_JVM
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -190,7 +191,7 @@ def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
     expected = f"featurewatch: the lake {relative} cannot be used: file://{torn} cannot be read: "
     assert line.startswith(expected)
     shutil.rmtree(lake.path(MESSAGES))
-    batches = Path(lake.checkpoint("silver"), "commits")
+    batches = Path(lake.checkpoint(FOLD), "commits")
     batches.mkdir(parents=True)
     (batches / "0").touch()
     with running(tmp_path / "gone", "maintain", "--lake", lake.root) as process:

@@ -14,9 +14,9 @@ from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.bronze.kafka import COMPLETE_TOPICS
 from featurewatch.pipeline.bronze.offsets import StoredRange, stored_range
+from featurewatch.pipeline.derived.spark_fold import by_cluster, short_topic
 from featurewatch.pipeline.fold.messages import OUTPUT_KINDS
 from featurewatch.pipeline.gold.output_rows import SPECS
-from featurewatch.pipeline.gold.spark_fold import by_cluster
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import (
     EXPIRED,
@@ -26,8 +26,7 @@ from featurewatch.pipeline.lake.tables import (
     REPLAYED_PREFIX,
     Table,
 )
-from featurewatch.pipeline.silver.query import short_topic
-from featurewatch.pipeline.spark.checkpoints import batch_end
+from featurewatch.pipeline.spark.checkpoints import FOLD, OLDER_FOLD, batch_end
 from featurewatch.streams import topics
 from featurewatch.streams.codec.outputs import TOPICS
 
@@ -133,12 +132,13 @@ def _newest(lake: Lake, table: Table) -> DataFrame:
 
 def _unread_version(lake: Lake) -> int | None:
     """The first version of bronze that gold's query has not read (None: it has read nothing)."""
-    checkpoint, files = lake.checkpoint("gold"), lake.files()
-    batches = [int(name) for name in files.names(f"{checkpoint}/commits") if name.isdigit()]
-    if not batches:
-        return None
-    text = files.text(f"{checkpoint}/offsets/{max(batches)}")
-    return int(batch_end(text)["reservoirVersion"])
+    files = lake.files()
+    for checkpoint in map(lake.checkpoint, (FOLD, OLDER_FOLD)):
+        batches = [int(name) for name in files.names(f"{checkpoint}/commits") if name.isdigit()]
+        if batches:
+            text = files.text(f"{checkpoint}/offsets/{max(batches)}")
+            return int(batch_end(text)["reservoirVersion"])
+    return None
 
 
 def _folded(lake: Lake, unread: int, newest: int, partitions: Iterable[_StoredPartition]) -> int:

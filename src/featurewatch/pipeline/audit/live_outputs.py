@@ -13,10 +13,13 @@ from pyspark.sql import functions as fn
 from featurewatch.pipeline.audit.canonical import content
 from featurewatch.pipeline.audit.lake_view import AUDITED, KINDS
 from featurewatch.pipeline.audit.live_tables import TYPED
-from featurewatch.pipeline.gold.spark_fold import partitioned_by_cluster
+from featurewatch.pipeline.derived.spark_fold import (
+    input_messages,
+    partitioned_by_cluster,
+    short_topic,
+)
 from featurewatch.pipeline.gold.tables import ALERTS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.tables import Table
-from featurewatch.pipeline.silver.query import input_messages, short_topic
 from featurewatch.streams import topics
 
 _CAUSED_BY: Final = (

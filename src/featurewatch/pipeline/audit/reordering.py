@@ -17,7 +17,7 @@ from featurewatch.monitor.input_messages import InputMessage
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.audit.live_outputs import cause_names
 from featurewatch.pipeline.audit.order_search import LiveOutput, OrderSearch, TimedMessage, queued
-from featurewatch.pipeline.gold.spark_fold import by_cluster, partitioned_by_cluster
+from featurewatch.pipeline.derived.spark_fold import by_cluster, partitioned_by_cluster
 from featurewatch.pipeline.lake.row_blocks import row_values
 from featurewatch.tables.garbage import collect_rarely
 

@@ -7,7 +7,7 @@ lost; the checkpoint only saves work. A MERGE would give the same guarantee, but
 table for each batch.
 
 A ``round`` is one such commit. Within a partition the lake's order is the offset; across topics it
-is the round, and then Kafka's time (`gold.spark_fold.ORDER`). The round comes first because a
+is the round, and then Kafka's time (`derived.spark_fold.ORDER`). The round comes first because a
 message may be ingested after a newer one of another topic, and folded messages are not folded again
 in another order.
 """
@@ -42,12 +42,13 @@ from featurewatch.pipeline.bronze.offsets import (
 from featurewatch.pipeline.errors import LakeError, TopicError
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import GAPS, MESSAGES
+from featurewatch.pipeline.spark.checkpoints import FOLD, OLDER_FOLD
 from featurewatch.streams.bus.offsets import TopicPartitionKey
 from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
-_QUERIES: Final = ("bronze", "silver", "gold")
+_QUERIES: Final = ("bronze", FOLD, OLDER_FOLD)
 _CHECKED: Final = "bronze-gaps"
 """Beside the checkpoints: the round whose missing messages were reported."""
 _MEASURED: Final = 10_000

@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 
 from featurewatch.common.progress import NO_PROGRESS, Progress
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.errors import ReplayError, reason_in
-from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.replay.assembly import ClusterReplay
 from featurewatch.pipeline.replay.ingest import ingest
@@ -59,8 +59,7 @@ def replay(
             result.problems += cluster.problems
             result.notes += cluster.notes
         progress.commit(sum(cluster.messages for cluster in result.clusters))
-        gold = FoldQuery(lake, limits, with_silver=True, progress=progress)
-        run_once(lake, [gold.writer], progress)
+        run_once(lake, [FoldQuery(lake, limits, progress).writer], progress)
     except (PySparkException, Py4JJavaError) as error:
         raise ReplayError(f"the replay failed: {reason_in(str(error))}") from error
     return result

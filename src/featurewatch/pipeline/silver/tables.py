@@ -204,6 +204,3 @@ SILVER: Final = (
     SOURCE_STATES,
     QUARANTINE,
 )
-
-JOINED: Final = "silver"
-"""The file in gold's checkpoint that exists while gold's query fills silver too."""

@@ -1,28 +1,33 @@
-"""The files that Spark writes into the checkpoint of a streaming query with one source."""
+"""The files that Spark writes into the checkpoint of a streaming query."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+FOLD: Final = "fold"
+"""The checkpoint of the query that fills silver and gold."""
+OLDER_FOLD: Final = "gold"
+"""That of the versions before, in which the state of a cluster was a map."""
 
 
 def batch_end(offsets: str) -> Mapping[str, Any]:
-    """Returns where a batch ends, as its source writes it; ``offsets`` is the content of the
-    batch's file in the checkpoint's folder ``offsets``.
+    """Returns where a batch ends in the query's first source, as that source writes it; ``offsets``
+    is the content of the batch's file in the checkpoint's folder ``offsets``.
 
     Raises:
         ValueError: The content is not what Spark writes.
     """
     # A version, the metadata of the batch, and then a line for each source.
     lines = offsets.splitlines()
-    end = json.loads(lines[2]) if len(lines) == 3 else None
+    end = json.loads(lines[2]) if 3 <= len(lines) <= 4 else None
     if not isinstance(end, dict):
         raise ValueError(f"a batch's offsets have another form: {offsets[:80]!r}")
     return end
 
 
 def end_of_batches(checkpoint: Path) -> Mapping[str, Any] | None:
-    """Returns where the last batch of a query ended, as its source writes it.
+    """Returns where the last batch of a query ended, as `batch_end`.
 
     Empty: there was no batch yet. None: the last batch did not finish.
 

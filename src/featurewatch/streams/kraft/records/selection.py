@@ -30,7 +30,7 @@ class RecordUse(StrEnum):
 
     PUBLISHED = "published"
     """Always decoded and published; has a fold (`tables.fold.records`) and a silver table
-    (`pipeline.silver.query`)."""
+    (`pipeline.silver.record_rows`)."""
 
     CONSUMED = "consumed"
     """Always decoded, but consumed by the source: `streams.kraft.commits` makes one commit of a

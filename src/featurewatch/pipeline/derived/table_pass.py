@@ -4,7 +4,7 @@ Spark calls this in its Python processes, for a stream and for a batch. It needs
 cluster one after the other, in the lake's order.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from featurewatch.monitor.input_messages import InputMessage, decode_message
@@ -30,15 +30,12 @@ tables find the others."""
 
 
 class TablePass:
-    """Collects the rows of gold's tables, and of silver's if ``with_silver``, from messages.
+    """Collects the rows of silver's and gold's tables from messages; ``limits`` must be the
+    worker's."""
 
-    ``limits`` must be the worker's.
-    """
-
-    def __init__(self, limits: Limits = DEFAULT_LIMITS, *, with_silver: bool = True) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
-        self._with_silver = with_silver
-        self._rows = RowBuilder((*SILVER, *GOLD) if with_silver else GOLD)
+        self._rows = RowBuilder((*SILVER, *GOLD))
         self._state: FoldState | None = None
         self._seen: set[str] = set()
 
@@ -53,20 +50,28 @@ class TablePass:
             self._state = restore_state(cluster, {**rows})
         except (KeyError, TypeError, ValueError) as error:
             raise LakeError(
-                f"the checkpoint of gold has the state of {cluster} in the rows of another "
+                f"the checkpoint of the fold has the state of {cluster} in the rows of another "
                 f"featurewatch ({error!r}): fill a new lake from the topics"
             ) from error
 
-    def apply(self, message: InputMessage) -> None:
-        """Applies the next message of the cluster."""
+    def apply(self, messages: Iterable[InputMessage]) -> Iterator[list[RowBlock]]:
+        """Applies the next messages of the cluster, while the result is iterated over.
+
+        Yields blocks of rows whenever there are enough.
+        """
         assert self._state is not None  # noqa: S101 - a cluster has begun
-        event = decode_message(message)
-        if self._with_silver and self._is_new(event):
-            for table, row in message_rows(message, event):
-                self._rows.add(table, row)
-            self._rows.count_bytes(len(message.value or b""))
-        self._state, outputs = fold_message(self._state, message, self._limits, event)
-        add_outputs(self._rows, outputs)
+        state, limits, rows = self._state, self._limits, self._rows
+        for message in messages:
+            event = decode_message(message)
+            if self._is_new(event):
+                for table, row in message_rows(message, event):
+                    rows.add(table, row)
+                rows.count_bytes(len(message.value or b""))
+            state, outputs = fold_message(state, message, limits, event)
+            add_outputs(rows, outputs)
+            if rows.is_full:
+                yield [*rows.take()]
+        self._state = state
 
     def _is_new(self, event: Event | MalformedEventError) -> bool:
         if isinstance(event, MalformedEventError):
@@ -85,11 +90,6 @@ class TablePass:
         add_outputs(self._rows, outputs)
         self._state = None
         return state
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the blocks should be taken before more messages are applied."""
-        return self._rows.is_full
 
     def take_blocks(self) -> Iterator[RowBlock]:
         """Yields the rows since the last call."""

@@ -1,0 +1,1 @@
+"""Silver and gold, which one query derives from bronze."""
