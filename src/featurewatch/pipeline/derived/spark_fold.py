@@ -174,7 +174,7 @@ class FoldProcessor(StatefulProcessor):
         self._pass = TablePass(self._limits)
 
     def handleInputRows(  # noqa: N802 - Spark's name
-        self, key: Any, rows: Iterator[Row], _timers: Any
+        self, key: Any, rows: Iterator[Any], _timers: Any
     ) -> Iterator[Row]:
         """Folds a cluster's messages of one batch, in any order, after the rows of the state with
         which it starts, if there are any. All of a cluster's rows come in one call."""
