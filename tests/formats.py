@@ -8,7 +8,9 @@ Do so once for each release, and never again for a released one.
 - ``outputs.jsonl``: the messages that the worker published;
 - ``learned/9.1.json``: learned tables of a made-up release;
 - ``expected.json``: what is known of the cluster after all of it (`view`);
-- ``lake.tar.gz``: a lake into which a pipeline has read the inputs, with its checkpoints.
+- ``lake.tar.gz``: a lake into which a pipeline has read the inputs, with its checkpoints;
+- ``lake-spark-4.2.tar.gz`` (0.1.0 only): another one, filled in three rounds by Spark 4.2, whose
+  checkpoint still has the state of a cluster as a map.
 """
 
 import json
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 DIRECTORY: Final = ROOT / "tests" / "data" / "formats"
 VERSION: Final = version("featurewatch")
 LAKE: Final = "lake.tar.gz"
+OLDER_LAKE: Final = "lake-spark-4.2.tar.gz"
 LAKE_BUILT_AT: Final = Path("/tmp/featurewatch-formats/lake")
 """Where each frozen lake was written: the checkpoints of Spark name it."""
 _SEED: Final = 7

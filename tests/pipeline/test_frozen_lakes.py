@@ -1,6 +1,7 @@
 """The lake of each version before this one is read, and continued by its pipeline."""
 
 import json
+import shutil
 import tarfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,28 +13,36 @@ from featurewatch.pipeline.history.moments import parse_moment
 from featurewatch.pipeline.history.point_in_time import HistoricalState, state_at
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.reader import LakeReader
-from tests.formats import DIRECTORY, LAKE, LAKE_BUILT_AT, bronze_of
-from tests.pipeline.gold.parity import fill_tables
+from featurewatch.pipeline.silver.tables import SILVER
+from tests.formats import DIRECTORY, LAKE_BUILT_AT, bronze_of
+from tests.pipeline.filling import rows
+from tests.pipeline.gold.parity import differences, fill_tables, gold
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, MV
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VERSIONS = sorted(path.name for path in DIRECTORY.iterdir())
+LAKES = sorted(str(path.relative_to(DIRECTORY)) for path in DIRECTORY.glob("*/lake*.tar.gz"))
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture(params=VERSIONS)
-def version(request: pytest.FixtureRequest) -> Path:
-    """The files of a version."""
+@pytest.fixture(params=LAKES)
+def frozen(request: pytest.FixtureRequest) -> Path:
+    """The archive of a lake."""
     return DIRECTORY / str(request.param)
 
 
 @pytest.fixture
-def root(version: Path, tmp_path: Path) -> Path:
-    """The lake of a version, at a new place."""
-    with tarfile.open(version / LAKE) as archive:
+def version(frozen: Path) -> Path:
+    """The files of the lake's version."""
+    return frozen.parent
+
+
+@pytest.fixture
+def root(frozen: Path, tmp_path: Path) -> Path:
+    """The lake, at a new place."""
+    with tarfile.open(frozen) as archive:
         archive.extractall(tmp_path, filter="data")
     # Spark looks for the schema of its state where it was written.
     for path in (tmp_path / "lake" / "checkpoints").glob("*/state/*/_metadata/*/[!.]*"):
@@ -60,17 +69,47 @@ def test_history_reads_it(version: Path, root: Path) -> None:
     assert nodes == {*known["nodes"]}
 
 
-@pytest.mark.stack
-def test_the_pipeline_continues_it(spark: "SparkSession", version: Path, root: Path) -> None:
-    """It continues from its checkpoints: the next change has the next revision."""
+def continue_it(spark: "SparkSession", version: Path, root: Path) -> tuple[Lake, int]:
+    """Adds a change of a level to the lake and fills its tables; returns the level too."""
     messages = bronze_of(version)
     messages.forget()
-    known = expected(version)
-    level = known["levels"][MV] + 1
+    level = expected(version)["levels"][MV] + 1
     messages.add_events([r.commit(1000, r.level(MV, level))])
     lake = Lake(spark, str(root))
     messages.into(lake)
     fill_tables(lake)
     lake.unlock()
+    return lake, level
+
+
+@pytest.mark.stack
+def test_the_pipeline_continues_it(
+    spark: "SparkSession", version: Path, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It takes over the state of the fold, and says so: the next change has the next revision."""
+    caplog.set_level("INFO", "featurewatch.pipeline")
+    _, level = continue_it(spark, version, root)
     state = newest(root)
-    assert (state.levels[MV], state.revision) == (level, known["revision"] + 1)
+    assert (state.levels[MV], state.revision) == (level, expected(version)["revision"] + 1)
+    assert caplog.text.count("took over the fold's state from the checkpoint of an older") == 1
+    assert "folded all of bronze" not in caplog.text
+
+
+@pytest.mark.stack
+@pytest.mark.nightly
+def test_it_has_the_rows_that_a_rebuild_has(
+    spark: "SparkSession", version: Path, root: Path
+) -> None:
+    """Without another take-over; and the older checkpoints are removed by the run after it."""
+    lake, _ = continue_it(spark, version, root)
+    fill_tables(lake)
+    lake.unlock()
+    assert sorted(path.name for path in (root / "checkpoints").iterdir()) == ["fold"]
+    rebuilt = root.parent / "rebuilt"
+    shutil.copytree(root / "bronze", rebuilt / "bronze")
+    other = Lake(spark, str(rebuilt))
+    fill_tables(other)
+    other.unlock()
+    assert differences(gold(lake), gold(other)) == []
+    for table in SILVER:
+        assert rows(lake, table) == rows(other, table), table.path
