@@ -12,6 +12,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from featurewatch.monitor.input_messages import InputMessage
+from featurewatch.pipeline.derived.packed_rows import pack, unpack
 from featurewatch.pipeline.derived.spark_fold import STATE, FoldProcessor
 from featurewatch.pipeline.derived.table_pass import TablePass
 from featurewatch.pipeline.fold.messages import FoldState, state_rows
@@ -107,6 +108,19 @@ def test_the_state_is_one_value() -> None:
     messages = messages_of_cluster()
     _, state = at_once(messages)
     _, stored = streamed([messages], {})
-    assert stored == (state_rows(state),)
+    assert unpack(*stored) == state_rows(state)
     _, kept = streamed([[]], state_rows(state))
-    assert kept == (state_rows(state),)
+    assert unpack(*kept) == state_rows(state)
+
+
+@pytest.mark.parametrize(
+    "rows", [{}, {"a": b""}, {"ä": b"\x00" * 300, "": b"{}"}, {"large": b"{}" * 600_000, "b": b""}]
+)
+def test_rows_are_packed_into_one_value(rows: dict[str, bytes]) -> None:
+    """In order, a large value compressed; one that lacks bytes or has others is refused."""
+    packed = pack(rows)
+    assert [*unpack(packed).items()] == [*rows.items()]
+    assert len(packed) < 100_000
+    for wrong in (b"\x02" + packed, b"\x00" + packed[:-1] + b"\x01", b"\x01" + packed):
+        with pytest.raises(ValueError, match="packed row"):
+            unpack(wrong)

@@ -10,6 +10,7 @@ import pytest
 
 from featurewatch.monitor import input_messages
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS
+from featurewatch.pipeline.derived.packed_rows import pack
 from featurewatch.pipeline.derived.spark_fold import _fold_sorted
 from featurewatch.pipeline.derived.table_pass import TablePass
 from featurewatch.pipeline.errors import LakeError
@@ -80,8 +81,9 @@ def test_each_message_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_of_another_version_are_refused_by_name() -> None:
     """The line tells what to do."""
     rows = {row_key(ClusterId("c"), "unheard of"): b"{}"}
-    with pytest.raises(LakeError, match=r"the state of c in the rows of another featurewatch"):
-        TablePass().begin("c", rows)
+    for wrong in (rows, pack(rows), b"no rows"):
+        with pytest.raises(LakeError, match=r"the state of c in the rows of another featurewatch"):
+            TablePass().begin("c", wrong)
 
 
 def test_the_collector_of_sparks_python_processes_runs_rarely() -> None:

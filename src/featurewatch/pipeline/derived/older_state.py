@@ -56,6 +56,8 @@ class OlderCheckpoint:
         bronze = DeltaTable.forPath(self._lake.session, self._lake.path(MESSAGES))
         if end["reservoirId"] != bronze.detail().select("id").collect()[0]["id"]:
             raise LakeError(OTHER_BRONZE_ADVICE)
+        # Spark reads a state store only once the session has its manager of streaming queries.
+        _ = self._lake.session.streams
         reader = self._lake.session.read.format("statestore").option("stateVarName", "rows")
         rows = reader.load(self._path).select(
             fn.col("key.cluster").alias("cluster"),

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from featurewatch.monitor.input_messages import INPUT_TOPICS, InputMessage
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.pipeline.derived.packed_rows import pack
 from featurewatch.pipeline.derived.table_pass import TablePass
 from featurewatch.pipeline.fold.messages import STATE_ROW, FoldState, state_rows
 from featurewatch.pipeline.lake.row_blocks import RowBlock, as_batch, row_values
@@ -28,7 +29,7 @@ OUTPUT_SCHEMA: Final = "cluster string, kind string, id string, value binary"
 path, and ``id`` the block's label."""
 STATE: Final = "rows"
 """The name of the state of a cluster, a value of the type `STATE_SCHEMA`."""
-STATE_SCHEMA: Final = "rows map<string, binary>"
+STATE_SCHEMA: Final = "rows binary"
 _PARTITIONS_A_CORE: Final = 4
 ORDER: Final = ("round", "order_ms", "topic", "offset", "partition")
 """The order of a cluster's messages in the lake.
@@ -179,7 +180,7 @@ class FoldProcessor(StatefulProcessor):
         """Folds a cluster's messages of one batch, in any order, after the rows of the state with
         which it starts, if there are any. All of a cluster's rows come in one call."""
         stored = self._state.get()
-        before = {} if stored is None else {name: bytes(row) for name, row in stored[0].items()}
+        before = b"" if stored is None else bytes(stored[0])
         start, messages = dict[str, bytes](), list[Placed]()
         for _, round_, topic, *fields in rows:
             if topic is None:
@@ -191,7 +192,7 @@ class FoldProcessor(StatefulProcessor):
         for blocks in self._pass.apply(in_order(messages)):
             yield from map(_output, block_rows(blocks))
         state = self._pass.end()
-        after = {} if state is None else state_rows(state)
+        after = b"" if state is None else pack(state_rows(state))
         if after != before:
             self._state.update((after,))
         yield from map(_output, block_rows(self._pass.take_blocks()))

@@ -9,6 +9,7 @@ from typing import Final
 
 from featurewatch.monitor.input_messages import InputMessage, decode_message
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.pipeline.derived.packed_rows import unpack
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.fold.messages import (
     FoldState,
@@ -39,15 +40,17 @@ class TablePass:
         self._state: FoldState | None = None
         self._seen: set[str] = set()
 
-    def begin(self, cluster: str, rows: Mapping[str, bytes]) -> None:
-        """Continues a cluster from the rows of its state (empty: none is known).
+    def begin(self, cluster: str, rows: Mapping[str, bytes] | bytes) -> None:
+        """Continues a cluster from the rows of its state, which may be packed (empty: none is
+        known).
 
         Raises:
-            LakeError: The rows are those of another version.
+            LakeError: The rows are those of another version, or damaged.
         """
         self._seen.clear()
         try:
-            self._state = restore_state(cluster, {**rows})
+            known = unpack(rows) if isinstance(rows, bytes) else {**rows}
+            self._state = restore_state(cluster, known)
         except (KeyError, TypeError, ValueError) as error:
             raise LakeError(
                 f"the checkpoint of the fold has the state of {cluster} in the rows of another "
