@@ -51,9 +51,9 @@ def tables(blocks: Blocks) -> dict[str, list[Any]]:
     """The rows of the tables, in order."""
 
     def of(table: Table) -> list[Any]:
-        return rows_of(
-            [content for path, content in blocks if path == table.path], table
-        ).to_pylist()
+        contents = [content for path, content in blocks if path == table.path]
+        found: list[Any] = rows_of(contents, table).to_pylist()
+        return found
 
     return {table.path: of(table) for table in EXACT}
 

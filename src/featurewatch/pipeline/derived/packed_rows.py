@@ -21,7 +21,7 @@ _LEVEL: Final = 1
 
 def pack(rows: Mapping[str, bytes]) -> bytes:
     """Returns rows as one value."""
-    parts = []
+    parts = list[bytes]()
     for name, value in rows.items():
         encoded = name.encode()
         parts += (_SIZES.pack(len(encoded), len(value)), encoded, value)
