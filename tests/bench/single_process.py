@@ -62,8 +62,8 @@ def fill(lake: Path) -> int:
     keep(work.take_blocks())
     replaced = {spec.table.path: spec.replace_when for spec in TABLES}
     for table in (*SILVER, *(spec.table for spec in TABLES)):
-        if found := blocks.get(table.path):
-            rows = newest_rows(rows_of(found, table), table.key)
+        if contents := blocks.get(table.path):
+            rows = newest_rows(rows_of(contents, table), table.key)
             same = Lake.same_key(table)
             local_writer.merge_rows(lake / table.path, rows, same, replaced.get(table.path, ""))
     return len(messages)
