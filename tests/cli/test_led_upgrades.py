@@ -139,6 +139,25 @@ def test_to_4_4_with_a_way_back_and_a_ghost(stack_cache: Cache, tmp_path: Path) 
         assert_nothing_lost(traffic)
 
 
+def _filled(led: LedUpgrade, check: str, node: int) -> str:
+    """The printed command for a node, with what only its machine knows."""
+    words = {"ID": str(node), "DIRECTORY": str(led.cluster.node(node).data)}
+    return shlex.join(words.get(word, word) for word in shlex.split(check))
+
+
+def _refuses_at_first(led: LedUpgrade, check: str) -> None:
+    """Without the directory nothing is known; with it, the higher level is still there."""
+    words = [word for word in shlex.split(check) if word != "--wait"]
+    found = json.loads(led.run(shlex.join([*words, "--json"])).stdout)
+    snapshot = _check(found, "snapshot")
+    assert snapshot["verdict"] == "no", found
+    assert "replay metadata.version 4.2" in snapshot["text"]
+    at = words.index("--node-directory")
+    del words[at : at + 2]
+    found = json.loads(led.run(shlex.join([*words, "--json"])).stdout)
+    assert _check(found, "snapshot")["verdict"] == "unknown", found
+
+
 def _check(status: dict[str, Any], name: str) -> dict[str, Any]:
     return next((one for one in status["checks"] if one["name"] == name), {"verdict": ""})
 
@@ -166,9 +185,11 @@ def _finalize_at_once(led: LedUpgrade) -> None:
 def test_back_from_4_2_after_its_levels_are_finalized(stack_cache: Cache, tmp_path: Path) -> None:
     """The active controller is killed in the middle of the last step: what is reported is true, and
     a second try ends well. Then the way back of the plan is taken, level by level and node by
-    node."""
+    node, and no node before it has a snapshot of the lower levels."""
+    properties = {"metadata.log.max.snapshot.interval.ms": "90000"}
+    spec = replace(combined(["4.1.2"] * 3), properties=properties)
     with (
-        running(combined(["4.1.2"] * 3), tmp_path / "cluster", stack_cache) as cluster,
+        running(spec, tmp_path / "cluster", stack_cache) as cluster,
         traffic_of(cluster) as traffic,
     ):
         led = LedUpgrade(cluster, tmp_path, "4.2.0")
@@ -192,11 +213,12 @@ def test_back_from_4_2_after_its_levels_are_finalized(stack_cache: Cache, tmp_pa
 
         (step,) = (one for one in plan["steps"] if one["id"] == "finalize")
         assert not step["point_of_no_return"]
-        (command,) = re.findall(r"`(featurewatch features .*?)`", step["way_back"])
-        assert led.run(command).returncode == 0
+        lower, check = re.findall(r"`(featurewatch .*?)`", step["way_back"])
+        assert led.run(lower).returncode == 0
         assert led.status()["current"] == "finalize"
+        _refuses_at_first(led, _filled(led, check, 3))
         for node in (3, 2, 1):
-            led.restart(node, "4.1.2")
+            led.restart(node, "4.1.2", _filled(led, check, node))
         found = led.status()
         assert (found["current"], found["changed"]) == ("roll-controllers", [])
         assert_nothing_lost(traffic)

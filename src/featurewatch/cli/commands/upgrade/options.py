@@ -191,16 +191,16 @@ def _run(given: dict[str, Any], command: Callable[[UpgradeSource], Any]) -> None
     command(source)
 
 
-def release_name(running: str) -> str:
-    """The release that ``--running`` names; raises `UsageError`."""
+def release_name(given: str, option: str = "--running") -> str:
+    """The release that an option names (empty: none is given); raises `UsageError`."""
     # Here, so that help needs no releases.
     from featurewatch.cli.errors import UsageError
     from featurewatch.controller.kraft.releases import UnknownReleaseError, release_of
 
     try:
-        return release_of(running).name if running else ""
+        return release_of(given).name if given else ""
     except UnknownReleaseError as error:
-        raise UsageError(f"--running: {error}") from None
+        raise UsageError(f"{option}: {error}") from None
 
 
 with_source = shared_options(_SHARED, _run)

@@ -30,6 +30,8 @@ from featurewatch.monitor.upgrade import BrokerView, PlanError, QuorumView, Read
 from featurewatch.monitor.upgrade.plan_file import MAX_BYTES
 from featurewatch.monitor.upgrade.preflight import BrokerSettings
 from featurewatch.streams.events import Event
+from featurewatch.streams.kraft.directory.startup import StartupLevels, read_startup
+from featurewatch.streams.kraft.errors import DamagedDirectoryError, NotALogDirectoryError
 from featurewatch.streams.kraft.records.selection import FOLLOWED_SETTINGS
 from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.tables.partitions.image import (
@@ -113,6 +115,18 @@ def read_plan(file: Path) -> ReadPlan:
         return parse_plan(content, str(file))
     except PlanError as error:
         raise UsageError(str(error)) from None
+
+
+def read_startup_of(
+    directory: Path | None, cluster: ClusterId, node_id: NodeId
+) -> StartupLevels | None:
+    """What a node loads at start, of its directory; None: none is given. Raises `UsageError`."""
+    if directory is None:
+        return None
+    try:
+        return read_startup(directory, cluster, node_id)
+    except (NotALogDirectoryError, DamagedDirectoryError) as error:
+        raise UsageError(f"--node-directory: {error}") from None
 
 
 def ask_quorum(source: UpgradeSource) -> QuorumView | None:
