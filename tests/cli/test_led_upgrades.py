@@ -151,7 +151,7 @@ def _refuses_at_first(led: LedUpgrade, check: str) -> None:
     found = json.loads(led.run(shlex.join([*words, "--json"])).stdout)
     snapshot = _check(found, "snapshot")
     assert snapshot["verdict"] == "no", found
-    assert "replay metadata.version 4.2" in snapshot["text"]
+    assert "replay metadata.version 29 (4.2-IV1)" in snapshot["text"]
     at = words.index("--node-directory")
     del words[at : at + 2]
     found = json.loads(led.run(shlex.join([*words, "--json"])).stdout)

@@ -14,7 +14,13 @@ from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.levels import level_name
 from featurewatch.monitor.upgrade.plan import Levels, Options, Precondition
 from featurewatch.streams.kraft.directory.startup import StartupLevels
-from featurewatch.streams.types import KRAFT_VERSION, FeatureLevel, FeatureName, NodeId
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+)
 from featurewatch.tables.image.features import FeaturesImage
 
 _OFF: Final = FeatureLevel(0)
@@ -116,7 +122,7 @@ def _snapshot(
             "from there on"
         )
         return Precondition("snapshot", Verdict.YES, text)
-    offset, name, level = max(outside)
+    offset, name, level = max(outside, key=lambda one: (one[0], one[1] == METADATA_VERSION, one))
     text = (
         f"node {node_id} would start with {begin} and replay {name} {level_name(name, level)} of "
         f"offset {offset}: Kafka {release.name} does not start"

@@ -198,7 +198,7 @@ def ask_partitions(source: UpgradeSource) -> BrokerView | None:
             for topic in overview.topics:
                 if topic.error:
                     raise UnreachableError(f"topic {topic.name}: error {topic.error}")
-            moves = await reader.reassignments(of_controller=True)
+            moves = await reader.reassignments()
             found = await reader.configs(topic.name for topic in overview.topics)
         return broker_view(overview, moves, {n: minimum_isr(one) for n, one in found.items()})
 
