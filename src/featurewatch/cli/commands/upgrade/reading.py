@@ -13,9 +13,8 @@ from featurewatch.admin.cluster.reader import ClusterReader
 from featurewatch.admin.cluster.values import TopicOverview
 from featurewatch.admin.errors import AdminError, UnreachableError
 from featurewatch.admin.quorum.client import QuorumAdmin
-from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.readiness.assess import states_from
-from featurewatch.cli.commands.upgrade.options import UpgradeSource
+from featurewatch.cli.commands.upgrade.options import NotReadExit, UpgradeSource
 from featurewatch.cli.config.settings import load
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.kafka_tools.topics_describe import minimum_isr
@@ -59,13 +58,13 @@ def read_state(source: UpgradeSource) -> ReadState:
 
     Raises:
         UsageError: An option or a setting is wrong, or does not name one cluster.
-        Exit: The cluster could not be read, or nothing is known of it (4).
+        NotReadExit: The cluster could not be read, or nothing is known of it (4).
     """
     try:
         return _direct(source) if source.is_direct else _of_worker(source)
     except ClusterNotReadError as error:
         print_error(str(error))
-        raise Exit(ExitCode.UNKNOWN) from None
+        raise NotReadExit(ExitCode.UNKNOWN, str(error)) from None
 
 
 def _direct(source: UpgradeSource) -> ReadState:
@@ -96,11 +95,12 @@ def _of_worker(source: UpgradeSource) -> ReadState:
         raise UsageError(f"the worker follows several clusters: pass --cluster, one of {names}")
     if not states:
         scope = f"the cluster {cluster}" if cluster else "any cluster"
-        print_error(
+        reason = (
             f"nothing is known of {scope} yet: is it watched, and does a worker run? "
             "--bootstrap-controller asks a cluster itself"
         )
-        raise Exit(ExitCode.UNKNOWN)
+        print_error(reason)
+        raise NotReadExit(ExitCode.UNKNOWN, reason)
     return ReadState(next(iter(states.values())), settings.limits())
 
 
