@@ -1,12 +1,13 @@
 """The levels that a node replays when it starts: of its snapshot, and of the log after it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from featurewatch.streams.kraft.directory.startup import StartupLevels, read_startup
 from featurewatch.streams.kraft.errors import DamagedDirectoryError, NotALogDirectoryError
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName
 from tests.streams.kraft.directory.log_directory import CLUSTER, LogDirectory, entry
 from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
 
@@ -14,6 +15,12 @@ from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
 def level(name: str, number: int) -> bytes:
     """A record that finalizes a level."""
     return record_of("FEATURE_LEVEL_RECORD", {"name": name, "featureLevel": number})
+
+
+def replays(snapshot_end: int, end: int, levels: Mapping[tuple[str, int], int]) -> StartupLevels:
+    """What is expected."""
+    typed = {(FeatureName(name), FeatureLevel(one)): at for (name, one), at in levels.items()}
+    return StartupLevels(snapshot_end, end, typed)
 
 
 class NodeDirectory(LogDirectory):
@@ -45,7 +52,7 @@ def raised_and_lowered(tmp_path: Path) -> NodeDirectory:
 def test_without_a_snapshot_everything_is_replayed(raised_and_lowered: NodeDirectory) -> None:
     """Also what was lowered since."""
     levels = {("m", 27): 20, ("m", 29): 10, ("s", 1): 1}
-    assert raised_and_lowered.read() == StartupLevels(0, 40, levels)
+    assert raised_and_lowered.read() == replays(0, 40, levels)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,7 @@ def test_the_log_counts_from_the_snapshot_on(
     """Older segments and snapshots stay for days, and are not read."""
     raised_and_lowered.snapshot_of(5, ("m", 25))
     raised_and_lowered.snapshot_of(end, ("m", snapshot))
-    assert raised_and_lowered.read() == StartupLevels(end, 40, replayed)
+    assert raised_and_lowered.read() == replays(end, 40, replayed)
 
 
 def test_a_batch_is_cut_at_the_snapshot(tmp_path: Path) -> None:
@@ -77,7 +84,7 @@ def test_a_batch_is_cut_at_the_snapshot(tmp_path: Path) -> None:
     node = NodeDirectory(tmp_path / "data")
     node.append(0, data_batch([level("m", 29), level("m", 27), level("s", 1)]))
     node.snapshot_of(1, ("m", 29))
-    assert node.read() == StartupLevels(1, 3, {("m", 29): 0, ("m", 27): 1, ("s", 1): 2})
+    assert node.read() == replays(1, 3, {("m", 29): 0, ("m", 27): 1, ("s", 1): 2})
 
 
 def test_a_log_that_begins_at_its_snapshot(tmp_path: Path) -> None:
@@ -85,9 +92,9 @@ def test_a_log_that_begins_at_its_snapshot(tmp_path: Path) -> None:
     node = NodeDirectory(tmp_path / "data")
     node.snapshot_of(100, ("m", 27))
     node.append(100)
-    assert node.read() == StartupLevels(100, 100, {("m", 27): 99})
+    assert node.read() == replays(100, 100, {("m", 27): 99})
     node.append(100, data_batch([level("m", 28)], 100))
-    assert node.read() == StartupLevels(100, 101, {("m", 27): 99, ("m", 28): 100})
+    assert node.read() == replays(100, 101, {("m", 27): 99, ("m", 28): 100})
 
 
 def test_a_torn_end_and_files_that_are_no_snapshots_are_ignored(

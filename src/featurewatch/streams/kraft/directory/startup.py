@@ -7,7 +7,7 @@ controller stops at the first level that it does not support, also one that was 
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -111,7 +111,7 @@ def _read(log: Path, cluster: ClusterId) -> StartupLevels:
 
 def _take(
     levels: dict[tuple[FeatureName, FeatureLevel], int],
-    records: list[dict[str, Any]],
+    records: Sequence[Mapping[str, Any]],
     offset: int,
 ) -> None:
     """Adds levels, at the offset of the snapshot or, if that is negative, at their own."""
