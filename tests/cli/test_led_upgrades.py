@@ -238,3 +238,29 @@ def test_back_from_4_2_after_its_levels_are_finalized(stack_cache: Cache, tmp_pa
         found = led.status()
         assert (found["current"], found["changed"]) == ("roll-controllers", [])
         assert_nothing_lost(traffic)
+
+
+def test_a_node_starts_on_older_software_when_the_check_says_so(
+    stack_cache: Cache, tmp_path: Path
+) -> None:
+    """Levels are raised and lowered: before the snapshot Kafka does not start, after it, it does.
+    One node, so that nothing but its own directory can mend it."""
+    properties = {"metadata.log.max.snapshot.interval.ms": "60000"}
+    spec = replace(combined(["4.2.0"]), metadata_version="4.1", properties=properties)
+    with running(spec, tmp_path / "cluster", stack_cache) as cluster:
+        led, (node,) = LedUpgrade(cluster, tmp_path, "4.2.0"), cluster.nodes
+        server = f"featurewatch features --bootstrap-server {cluster.bootstrap_servers}"
+        led.run(f"{server} upgrade --feature metadata.version=29")
+        led.run(f"{server} downgrade --feature metadata.version=27")
+        words = ("--release", "4.1", "--node-directory", str(node.data), "--accept", "quorum")
+        verdicts: list[str] = []
+
+        def may_start() -> bool:
+            verdicts.append(_check(led.check_restart(node.id, *words), "snapshot")["verdict"])
+            return verdicts[-1] == "yes"
+
+        assert eventually(may_start, DEADLINE_S), verdicts
+        assert {*verdicts[:-1]} <= {"no"}
+        node.stop()
+        led.start(node.id, "4.1.2")
+        assert led.check_restart(node.id, *words)["verdict"] == "yes"
