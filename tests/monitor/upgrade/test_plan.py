@@ -93,7 +93,9 @@ def test_a_lossless_way_back_is_a_command() -> None:
     )
     assert "downgrade --feature" in finalize.way_back
     assert "metadata.version=25" in finalize.way_back
-    assert "restart the nodes on Kafka 4.0" in finalize.way_back
+    check = "check restart --node ID --release 4.0 --node-directory DIRECTORY --wait"
+    assert check in finalize.way_back
+    assert finalize.way_back.endswith("and restart it on Kafka 4.0")
 
 
 def test_the_first_step_names_the_known_faults_on_the_way() -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.advisories import Advisory, advisories
-from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
+from featurewatch.controller.downgrade_path import downgrade_path
 from featurewatch.controller.kraft.consequences import between
 from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.levels import level_name
@@ -20,6 +20,7 @@ from featurewatch.kafka.releases import release_number
 from featurewatch.monitor.readiness.report import release_levels
 from featurewatch.monitor.upgrade.checks import span
 from featurewatch.monitor.upgrade.plan import Levels, Options, Step, StepKind
+from featurewatch.monitor.upgrade.way_back import Software, way_back
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -78,18 +79,21 @@ def kraft_steps(
     if cluster.brokers:
         yield _roll("brokers", cluster.brokers, before, target, options)
     yield _soak(cluster, target, soak_ms, before, options)
-    yield _finalize(levels, target, before, options)
+    yield _finalize(levels, target, Software(before, *_older(cluster, target)[:1]), options)
     if _can_raise_kraft_version(target, cluster.levels):
         yield _dynamic_quorum(options)
 
 
-def _before(cluster: KraftCluster, target: Release) -> str:
-    """What nodes run until they are restarted on the target, which is the software of the way
-    back."""
+def _older(cluster: KraftCluster, target: Release) -> list[str]:
+    """What nodes run until they are restarted on the target, oldest first; empty: not known."""
     number = release_number(target.name)
     older = [name for name in cluster.releases if release_number(name) < number]
-    if not older and cluster.earlier:
-        older = [cluster.earlier]
+    return older or ([cluster.earlier] if cluster.earlier else [])
+
+
+def _before(cluster: KraftCluster, target: Release) -> str:
+    """The software of the way back, in words."""
+    older = _older(cluster, target)
     return f"Kafka {format_releases(older)}" if older else "the release that they ran before"
 
 
@@ -218,7 +222,7 @@ def _soak(
     )
 
 
-def _finalize(levels: Levels, target: Release, before: str, options: Options) -> Step:
+def _finalize(levels: Levels, target: Release, before: Software, options: Options) -> Step:
     after = levels_after(target, levels)
     raised = {n: level for n, level in after.items() if level > levels.get(n, _OFF)}
     kept = {n: level for n, level in levels.items() if n == KRAFT_VERSION}
@@ -251,33 +255,12 @@ def _finalize(levels: Levels, target: Release, before: str, options: Options) ->
         else (),
         changes=tuple(changes) or ("nothing: the levels are finalized already",),
         point_of_no_return=bool(raised) and path is not None and path.lossless is False,
-        way_back=_way_back(raised, levels, path, before, options),
+        way_back=way_back(raised, levels, path, before, options),
     )
 
 
 def _finalize_options(options: Options) -> str:
     return options.read if options.change in options.read else f"{options.read} {options.change}"
-
-
-def _way_back(
-    raised: Levels,
-    levels: Levels,
-    path: DowngradePath | None,
-    before: str,
-    options: Options,
-) -> str:
-    if not raised or path is None:
-        return "nothing has changed"
-    if not path.lossless:
-        return f"{path.reason} Until here {before} can come back, afterwards not"
-    lower = " ".join(f"--feature {name}={levels.get(name, _OFF)}" for name in raised)
-    return (
-        f"{path.reason} `featurewatch features {options.change} downgrade {lower}`, then wait "
-        "until every node has written a metadata snapshot since "
-        "(metadata.log.max.snapshot.interval.ms, "
-        "1 h by default): older software does not start on a log that still has the higher levels. "
-        f"Then restart the nodes on {before}, brokers before controllers"
-    )
 
 
 def _changes(name: FeatureName, low: FeatureLevel, high: FeatureLevel) -> Iterator[str]:
