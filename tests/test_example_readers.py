@@ -205,7 +205,7 @@ def sink(directory: Path, topics: ClientBus, topic: str, url: str) -> str:
 
 def columns(message: Message, left_out: tuple[str, ...] = ()) -> dict[str, str]:
     """What a row of a table has of a message: its JSON, and each object as columns."""
-    found = {}
+    found: dict[str, str] = {}
     for name, value in json.loads(message.value or b"").items():
         if name not in left_out:
             fields = value if isinstance(value, dict) else {"": value}
