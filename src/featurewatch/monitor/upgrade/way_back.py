@@ -12,6 +12,7 @@ from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.downgrade_path import DowngradePath
 from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.levels import level_name
+from featurewatch.controller.software import start_refusal
 from featurewatch.monitor.upgrade.plan import Levels, Options, Precondition
 from featurewatch.streams.kraft.directory.startup import StartupLevels
 from featurewatch.streams.types import (
@@ -132,5 +133,4 @@ def _snapshot(
 
 
 def _is_supported(release: Release, name: FeatureName, level: FeatureLevel) -> bool:
-    # Level 0 removes a feature, also one that the release does not know.
-    return not level or release.supported.of(name).includes(level)
+    return start_refusal(release.name, release.ranges(), {name: level}) is None
