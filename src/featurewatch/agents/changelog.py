@@ -69,6 +69,14 @@ class ChangelogWriter:
         errors = (owned.error for owned in self._owned.values())
         return next((error for error in errors if error is not None), None)
 
+    def owns(self, partition: int) -> bool:
+        """Whether a partition is claimed.
+
+        The group may assign the inputs of a partition without its changelog: its assignment may be
+        from when that topic was missing.
+        """
+        return partition in self._owned
+
     async def claim(self, partitions: Collection[int], publisher: Publisher) -> None:
         """Fences the earlier owners of partitions, and gives up those that were claimed before.
 
