@@ -24,10 +24,6 @@ IDS = {"featurewatch.alerts": "1"}
 
 
 class _Changelog:
-    def owns(self, _partition: int) -> bool:
-        """It has all."""
-        return True
-
     """The states and rows of one partition, in place of a processor."""
 
     def __init__(self, state: MonitorState) -> None:
