@@ -1,6 +1,8 @@
 """The page about upgrades, on a real roll: its lines in their order, and what it shows of them."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -23,7 +25,7 @@ RELEASE: Final = "4.3.1"
 _AT: Final = "--bootstrap-controller kafka-1:9093 --bootstrap-server kafka-1:9092"
 
 
-def test_a_roll_that_follows_the_page(make_cluster: MakeCluster, tmp_path: Any) -> None:
+def test_a_roll_that_follows_the_page(make_cluster: MakeCluster, tmp_path: Path) -> None:
     """From 3.9.1 to the last level; each restart is that of the node which the plan names next."""
     cluster = make_cluster(combined(["3.9.1"] * 3))
     names = {"kafka-1:9093": cluster.controllers, "kafka-1:9092": cluster.bootstrap_servers}
@@ -56,13 +58,13 @@ def _roll(session: Session, cluster: Cluster) -> None:
     _until(session, lambda status: status["current"] == "finalize")
 
 
-def _until(session: Session, condition: Any) -> dict[str, Any]:
+def _until(session: Session, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """The first status that says yes, and for which it holds."""
     found: list[dict[str, Any]] = []
 
     def holds() -> bool:
         found.append(_status(session))
-        return found[-1]["verdict"] == "yes" and condition(found[-1])
+        return bool(found[-1]["verdict"] == "yes") and condition(found[-1])
 
     assert eventually(holds, 180), found[-1]
     return found[-1]
