@@ -98,6 +98,20 @@ def test_a_lossless_way_back_is_a_command() -> None:
     assert finalize.way_back.endswith("and restart it on Kafka 4.0")
 
 
+def test_restarts_after_the_lowest_level_was_raised_look_at_what_a_node_replays() -> None:
+    """Kafka 4.4 does not start on a log with level 5, also if 7 follows; 3.9 starts on both."""
+    state = kraft(dict.fromkeys((1, 2, 3), "3.4"), {4: "3.4"}, level=5)
+    raised = planned(state, "4.4")
+    for step_id, node in (("roll-controllers", 2), ("roll-brokers", 4)):
+        step = of(raised, step_id)
+        assert step.commands[0] == (
+            f"featurewatch upgrade check restart --node {node} --release 4.4 "
+            "--node-directory DIRECTORY --wait --bootstrap-controller c:9093"
+        )
+        assert step.by_hand[0].startswith("run each check on the machine of its node")
+    assert "--release" not in str([step.commands for step in planned(state, "3.9").steps])
+
+
 def test_the_first_step_names_the_known_faults_on_the_way() -> None:
     """Those that readiness lists, of nodes now and of the target; none of another way."""
     way = planned(kraft(dict.fromkeys((1, 2, 3), "4.0"), {4: "4.0"}, level=25), "4.2")

@@ -100,3 +100,5 @@ def test_levels_that_are_finalized(
     found = checks(loaded(30, ("metadata.version", 27, 29)), release, **levels)["levels"]
     assert (found.verdict, found.waits) == (verdict, False)
     assert text in found.text
+    first = "raise" if levels.get("metadata_version") == 6 else "lower"
+    assert verdict is Verdict.YES or found.remedy.startswith(f"{first} the levels first")

@@ -25,16 +25,14 @@ def patch_steps(
     cluster: KraftCluster, target: Release, patch: str, options: Options
 ) -> Iterator[Step]:
     """The steps to a patch such as ``4.3.1`` of the release that all nodes run: restarts alone."""
-    wanted, way_back = f"Kafka {patch}", "restart the nodes on the patch release that they ran"
-    for step in kraft_steps(cluster, target, 0, options):
+    way_back = "restart the nodes on the patch release that they ran"
+    for step in kraft_steps(cluster, target, 0, options, f"Kafka {patch}"):
         if step.kind is StepKind.PREPARE:
             yield replace(step, commands=())
         elif step.kind is StepKind.ROLL:
-            named = f"Kafka {target.name}"
             yield replace(
                 step,
-                title=step.title.replace(named, wanted),
-                by_hand=(*(text.replace(named, wanted) for text in step.by_hand), NOTE),
+                by_hand=(*step.by_hand, NOTE),
                 preconditions=step.preconditions[:1],
                 release="",
                 way_back=way_back,

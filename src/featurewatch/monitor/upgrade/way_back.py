@@ -26,6 +26,12 @@ from featurewatch.tables.image.features import FeaturesImage
 
 _OFF: Final = FeatureLevel(0)
 _INTERVAL: Final = "metadata.log.max.snapshot.interval.ms, 1 h by default"
+REPLAYS: Final = (
+    "run each check on the machine of its node, with its metadata.log.dir as DIRECTORY: the "
+    "software does not start while the node replays a level that it does not support, so it has "
+    f"to write a metadata snapshot first ({_INTERVAL})"
+)
+"""What a person has to know of restarts after levels changed so that software can start."""
 
 
 class Software(NamedTuple):
@@ -84,7 +90,12 @@ def _finalized(release: Release, features: FeaturesImage) -> Precondition:
         return Precondition("levels", Verdict.YES, f"Kafka {release.name} supports all levels")
     named = ", ".join(f"{name} {level_name(name, level)}" for name, level in outside)
     text = f"Kafka {release.name} does not start: finalized is {named}"
-    remedy = "lower the levels first, as the plan's way back says, or choose another release"
+    is_below = any(level < release.supported.of(name).minimum for name, level in outside)
+    remedy = (
+        "raise the levels first, as the plan says, or choose another release"
+        if is_below
+        else "lower the levels first, as the plan's way back says, or choose another release"
+    )
     return Precondition("levels", Verdict.NO, text, remedy)
 
 

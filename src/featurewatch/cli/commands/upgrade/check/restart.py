@@ -52,7 +52,7 @@ def restart(
         Option(
             "--release",
             metavar="RELEASE",
-            help="Kafka release to start on, if levels were lowered for it: checks that it starts.",
+            help="Kafka release to start on, if levels changed for it: checks that it starts.",
         ),
     ] = "",
     node_directory: Annotated[
@@ -77,8 +77,8 @@ def restart(
     No partition may fall below min.insync.replicas plus --margin, the quorum must keep its
     majority, nothing may be moving, and the broker that was restarted last must have returned to
     all ISRs. While the metadata is in ZooKeeper, the brokers are asked for their partitions
-    (--bootstrap-server). On the way back to an older --release, the node must not load a level
-    which that does not support: after levels were lowered it needs a new metadata snapshot, which
+    (--bootstrap-server). With --release, the node must not load a level which that release does
+    not support: after levels were changed for it, the node needs a new metadata snapshot, which
     --node-directory shows. Exits with 0 if so, with 3 if not, with 4 if it is unknown.
     """
     # Here, so that help needs no settings and no engines.
