@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from featurewatch.agents.at_least_once import OffsetTracker
+from featurewatch.agents.at_least_once import OffsetTracker, RevokedError
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.worker import _whole_partitions
@@ -66,6 +66,13 @@ async def test_nothing_is_processed_without_the_partitions_changelog() -> None:
     await processor.process(METADATA_LOG, SimpleNamespace(message=message), None)
     assert _App.tracker.next_offset(at) is None
     assert not _App.tracker.has_failed
+
+
+async def test_a_partition_that_is_not_claimed_is_not_written() -> None:
+    """Also after a claim was given up, as when the group assigns again during a recovery."""
+    changelog = ChangelogWriter(_BUS, "worker", _CHANGELOG)
+    with pytest.raises(RevokedError, match="worker-image-changelog partition 3 is not claimed"):
+        await changelog.write_stamp(3, ("topic-ids/3", b"{}"))
 
 
 @pytest.mark.parametrize("missing", [None, _CHANGELOG, _BUS.topic(METADATA_LOG)])

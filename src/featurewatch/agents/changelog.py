@@ -19,6 +19,7 @@ import orjson
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from featurewatch.agents.at_least_once import RevokedError
 from featurewatch.streams.bus.client_errors import SETTLING, STARTING
 from featurewatch.streams.bus.errors import BusError, PublishError
 from featurewatch.streams.bus.offsets import ends
@@ -148,8 +149,11 @@ class ChangelogWriter:
 
         Raises:
             streams.bus.errors.FencedError: Another worker owns the partition.
+            RevokedError: The partition is not claimed, or not any more.
         """
-        owned = self._owned[partition]
+        owned = self._owned.get(partition)
+        if owned is None:
+            raise RevokedError(f"{self._topic} partition {partition} is not claimed now")
         stamp = self._stamps.get(partition)
         if stamp is not None and partition not in self._stamped:
             self._stamped.add(partition)

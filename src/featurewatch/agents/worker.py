@@ -4,13 +4,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from confluent_kafka.admin import AclOperation
 
 from featurewatch.agents.app import create_app, register_agent
-from featurewatch.agents.at_least_once import OffsetTracker
+from featurewatch.agents.at_least_once import OffsetTracker, RevokedError
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.consumer_thread import Freshness
 from featurewatch.agents.membership import WorkerIdTakenError, find_member
@@ -283,6 +284,8 @@ class Worker:
                 unreadable = processor.restore(rows, owned)
                 partitions = _whole_partitions(app.consumer, settings.bus, changelog)
                 await changes.apply(rows, stored, partitions, unreadable)
+            except RevokedError:
+                return  # the group has assigned again: this is called again after that recovery
             except Exception as error:  # Faust would continue without the tables
                 await failure.end_run(error)
             self.ready.set()
@@ -312,7 +315,8 @@ class Worker:
             now_s = self._monotonic()
             self._fetches.observe(app.reader.fetch_times(), now_s)
             self._refreshes.observe({"metadata": app.reader.refresh_time()}, now_s)
-            await silence.check(now_s, self._clock_ms())
+            with suppress(RevokedError):  # it is checked again when the partitions are recovered
+                await silence.check(now_s, self._clock_ms())
             if len(_whole_partitions(app.consumer, settings.bus, changelog)) < len(
                 _partitions(app.consumer)
             ):
