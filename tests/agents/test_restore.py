@@ -57,7 +57,7 @@ async def test_a_recovery_frees_what_failed_connections_left_behind() -> None:
 
 
 async def test_nothing_is_processed_without_the_partitions_changelog() -> None:
-    """The message is read again after the next assignment, and the run goes on."""
+    """The message is read again after the next assignment, and the run continues."""
     processor = _processor()
     at = TopicPartition(_BUS.topic(METADATA_LOG), 0)
     message = SimpleNamespace(
