@@ -49,7 +49,7 @@ RARE = {
 }
 """For rules that few histories show: a seed that does, by the line of a release."""
 VOTER_ADDED = 1_088_586_534_636
-"""A seed by which a voter is added while its Fetch waits; one in 30,000 shows the high watermark."""
+"""A seed by which a voter is added while its Fetch waits, which few histories show."""
 
 
 @pytest.fixture(
