@@ -1,11 +1,18 @@
 """The readers in ``examples/`` that are not Python: Kafka Connect, Kafka Streams and Go."""
 
+import csv
 import json
+import os
 import shutil
+import signal
 import subprocess
+import tarfile
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +29,7 @@ from scripts.java_source import compile_java
 from tests.client.bus import ClientBus
 from tests.client.published import CLUSTER, FEATURE, alert, change, removal
 from tests.paths import ROOT
+from tests.processes import free_port
 from tests.waiting import DEADLINE_S, eventually
 
 EXAMPLES = ROOT / "examples"
@@ -74,7 +82,7 @@ def test_each_column_of_a_key_is_required():
         settings = properties(f"{topic}.properties")
         fields = json.loads(settings["value.converter.schema.content"])["fields"]
         required = {field["field"] for field in fields if not field["optional"]}
-        assert set(settings["pk.fields"].split(",")) <= required
+        assert set(settings["primary.key.fields"].split(",")) <= required
 
 
 def refused(directory: Path) -> list[str]:
@@ -122,80 +130,131 @@ def write_properties(path: Path, settings: dict[str, str]) -> str:
     return str(path)
 
 
-def sink(directory: Path, topics: ClientBus, topic: str) -> str:
-    """The file of a recipe whose connector writes to a file instead of a database."""
-    jdbc = ("connection.", "insert.", "pk.", "auto.", "table.")
+SINK = "io.debezium:debezium-connector-jdbc:3.6.0.Final:tar.gz:plugin"
+
+
+def fetched_sink(directory: Path) -> Path:
+    """The plugin directory with the JDBC sink."""
+    copy = ["mvn", "-q", "dependency:copy", f"-Dartifact={SINK}", f"-DoutputDirectory={directory}"]
+    subprocess.run(copy, check=True, timeout=300)
+    with tarfile.open(next(directory.glob("*.tar.gz"))) as archive:
+        archive.extractall(directory / "plugins", filter="data")
+    return directory / "plugins"
+
+
+@contextmanager
+def postgresql() -> Iterator[tuple[str, Callable[[str], list[dict[str, str]]]]]:
+    """A server with the user ``postgres``: its JDBC URL, and a function that reads a table.
+
+    A row has no columns that are empty, and a table that does not exist has no rows.
+
+    It refuses to run as root, and is then run as nobody.
+    """
+    user = 65534 if os.getuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="featurewatch-database-") as directory:
+        if user:
+            os.chown(directory, user, user)
+        yield from _postgresql(Path(directory), user)
+
+
+def _postgresql(
+    directory: Path, user: int | None
+) -> Iterator[tuple[str, Callable[[str], list[dict[str, str]]]]]:
+    port, data = free_port(), directory / "data"
+    run = partial(subprocess.run, check=True, user=user, group=user, cwd=directory)
+    run(["initdb", "-D", data, "-U", "postgres", "-A", "trust", "-N"], stdout=subprocess.DEVNULL)
+    sockets = ("-c", f"unix_socket_directories={directory}", "-c", "fsync=off")
+    command = ["postgres", "-D", str(data), "-p", str(port), "-h", "127.0.0.1", *sockets]
+    with (directory / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command, cwd=directory, user=user, group=user, stdout=log, stderr=log
+        )
+
+    connect = ("-h", "127.0.0.1", "-p", str(port), "-U", "postgres")
+
+    def rows(table: str) -> list[dict[str, str]]:
+        line = ["psql", *connect, "--csv", "-c", f"table {table}"]
+        done = subprocess.run(line, check=False, capture_output=True, text=True)
+        found = csv.DictReader(done.stdout.splitlines())
+        return [{name: value for name, value in row.items() if value} for row in found]
+
+    try:
+        assert eventually(lambda: len(rows("pg_database")) > 0), (directory / "log").read_text()
+        yield f"jdbc:postgresql://127.0.0.1:{port}/postgres", rows
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait()
+
+
+def sink(directory: Path, topics: ClientBus, topic: str, url: str) -> str:
+    """The file of a recipe, for the topic and the database of a test."""
     settings = properties(f"{topic}.properties")
-    kept = {name: value for name, value in settings.items() if not name.startswith(jdbc)}
-    assert kept["topics"] == f"featurewatch.{topic}"
-    kept |= {
-        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+    assert settings["topics"] == f"featurewatch.{topic}"
+    secrets = "${file:/etc/connect/database.properties:"
+    assert settings["connection.password"].startswith(secrets)
+    settings |= {
         "topics": f"{topics.settings.prefix}.{topic}",
-        "file": str(directory / topic),
+        "connection.url": url,
+        "connection.username": f"${{file:{directory}/database.properties:username}}",
+        "connection.password": f"${{file:{directory}/database.properties:password}}",
         "errors.deadletterqueue.topic.name": f"{topics.settings.prefix}.failed",
         "errors.deadletterqueue.topic.replication.factor": "1",
     }
-    return write_properties(directory / f"{topic}.properties", kept)
+    return write_properties(directory / f"{topic}.properties", settings)
 
 
 def columns(message: Message, left_out: tuple[str, ...] = ()) -> dict[str, str]:
-    """What a table has of a message: its JSON, and each object as columns."""
-    found = {}
+    """What a row of a table has of a message: its JSON, and each object as columns."""
+    found: dict[str, str] = {}
     for name, value in json.loads(message.value or b"").items():
         if name not in left_out:
             fields = value if isinstance(value, dict) else {"": value}
             for field, of in fields.items():
-                text = str(of).lower() if isinstance(of, bool) else str(of)
-                found[f"{name}_{field}" if field else name] = text
+                text = str(of)[0].lower() if isinstance(of, bool) else str(of)
+                found |= {f"{name}_{field}" if field else name: text} if text else {}
     return found
 
 
-def rows(file: Path) -> list[dict[str, str]]:
-    """The rows that Connect's sink wrote, each as its text of a struct."""
-    if not file.exists():
-        return []
-    return [
-        dict(field.split("=", 1) for field in line[len("Struct{") : -1].split(","))
-        for line in file.read_text().splitlines()
-    ]
-
-
 @pytest.mark.nightly
+@pytest.mark.network
 @pytest.mark.stack
-def test_kafka_connect_has_rows_of_changes_and_alerts(
+def test_kafka_connect_fills_tables_of_changes_and_alerts(
     bus: Cluster, stack_cache: Cache, tmp_path: Path
 ) -> None:
-    """By the recipes' converter and transform; what is no message of the schema is kept aside."""
+    """By the recipes, in PostgreSQL; what is no message of the schema is kept aside."""
+    if missing := [one for one in ("mvn", "initdb", "postgres", "psql") if not shutil.which(one)]:
+        pytest.skip(f"not here: {', '.join(missing)}")
     topics = ClientBus(bus.bootstrap_servers)
     alerts = [encode_output(alert(1)), encode_output(alert(2))]
     topics.put(FEATURE_CHANGES, *(message for message in published() if message.value != b"{}"))
     topics.put(ALERTS, *alerts)
+    write_properties(tmp_path / "database.properties", {"username": "postgres", "password": "-"})
     worker = properties("worker.properties") | {
         "bootstrap.servers": bus.bootstrap_servers,
         "offset.storage.file.filename": str(tmp_path / "offsets"),
         "listeners": "http://127.0.0.1:0",
+        "plugin.path": str(fetched_sink(tmp_path / "fetched")),
         "plugin.discovery": "service_load",
         "offset.flush.interval.ms": "500",
     }
-    del worker["plugin.path"]  # the class path has the connector
-    command = java_command(
-        stack_cache.program("kafka-connect"),
-        "org.apache.kafka.connect.cli.ConnectStandalone",
-        write_properties(tmp_path / "worker.properties", worker),
-        sink(tmp_path, topics, "feature-changes"),
-        sink(tmp_path, topics, "alerts"),
-        heap_mb=256,
-    )
-    with running(command, tmp_path) as until:
-        changes = tmp_path / "feature-changes"
-        until(lambda: len(rows(changes)) == 4)
-        until(lambda: len(rows(tmp_path / "alerts")) == 2)
-        (failed,) = messages_of(bus.bootstrap_servers, f"{topics.settings.prefix}.failed", 1)
-    first, twice, _, more, _, removed = published()
-    expected = [columns(message, ("a_new_field",)) for message in (first, twice, more, removed)]
-    assert rows(changes) == expected
-    assert expected[0]["provenance_offset"] == "1"
-    assert rows(tmp_path / "alerts") == [columns(message, ("evidence",)) for message in alerts]
+    with postgresql() as (url, rows):
+        command = java_command(
+            stack_cache.program("kafka-connect"),
+            "org.apache.kafka.connect.cli.ConnectStandalone",
+            write_properties(tmp_path / "worker.properties", worker),
+            sink(tmp_path, topics, "feature-changes", url),
+            sink(tmp_path, topics, "alerts", url),
+            heap_mb=512,
+        )
+        with running(command, tmp_path) as until:
+            until(lambda: len(rows("featurewatch_feature_changes")) == 3)
+            until(lambda: len(rows("featurewatch_alerts")) == 2)
+            (failed,) = messages_of(bus.bootstrap_servers, f"{topics.settings.prefix}.failed", 1)
+        first, _, _, more, _, removed = published()
+        found = sorted(rows("featurewatch_feature_changes"), key=itemgetter("revision"))
+        assert found == [columns(one, ("a_new_field",)) for one in (first, more, removed)]
+        found = sorted(rows("featurewatch_alerts"), key=itemgetter("id"))
+        assert found == [columns(message, ("evidence",)) for message in alerts]
     assert failed.value() == b"garbage"
     reasons = dict(failed.headers())
     assert b"DataException" in reasons["__connect.errors.exception.class.name"]

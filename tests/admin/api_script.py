@@ -131,7 +131,6 @@ async def session_calls(api: ApiScript) -> None:
     assert (await api.returns("ask", metadata)).brokers
     both = await api.returns("ask_all", [metadata, metadata])
     assert [len(response.brokers) > 0 for response in both] == [True, True]
-    assert (await api.returns("ask_controller", RUNNING)).error_code == 0
     assert (await api.returns("perform", lambda _: RUNNING, changes=False)).error_code == 0
     assert (await api.returns("exchange_with", address, metadata)).brokers
     response = await api.returns(
@@ -142,7 +141,6 @@ async def session_calls(api: ApiScript) -> None:
     for name, arguments in (
         ("ask", (draft,)),
         ("ask_all", ([draft],)),
-        ("ask_controller", (draft,)),
         ("perform", (lambda _: draft,)),
         ("exchange_with", (address, draft)),
     ):

@@ -93,7 +93,7 @@ async def test_an_alert_that_was_published_and_not_persisted_ends(
 
     monkeypatch.setattr(topic_changes, "read_published_states", read)
     changelog = _Changelog(before)
-    await _start(changelog, {}, "one")
+    await _start(changelog, {0: {**IDS, "judged by": "one"}}, "one")
     assert not reads
     await _start(changelog, changelog.stored(), "another" if is_other else "one")
     assert len(reads) == is_other

@@ -19,7 +19,7 @@ import pytest
 
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles, combined
-from featurewatch.streams.kraft.directory.files import read_meta
+from featurewatch.streams.kraft.directory.files import read_meta, snapshots
 from tests.cli.led_upgrade import (
     DEADLINE_S,
     LedUpgrade,
@@ -139,6 +139,43 @@ def test_to_4_4_with_a_way_back_and_a_ghost(stack_cache: Cache, tmp_path: Path) 
         assert_nothing_lost(traffic)
 
 
+def _filled(led: LedUpgrade, check: str, node: int) -> str:
+    """The printed command for a node, with what only its machine knows."""
+    words = {"ID": str(node), "DIRECTORY": str(led.cluster.node(node).data)}
+    return shlex.join(words.get(word, word) for word in shlex.split(check))
+
+
+def _assert_answers_are_true(led: LedUpgrade, check: str) -> None:
+    """No, until a node has a snapshot since the levels were lowered, which it writes meanwhile.
+
+    Without the directory nothing is known, and the remedy names the offset to look for.
+    """
+    for node in (3, 2, 1):
+        words = shlex.split(_filled(led, check, node))
+        words = [word for word in words if word != "--wait"] + ["--json"]
+        at = words.index("--node-directory")
+        blind = json.loads(led.run(shlex.join(words[:at] + words[at + 2 :])).stdout)
+        snapshot = _check(blind, "snapshot")
+        assert snapshot["verdict"] == "unknown", blind
+        (lowered,) = map(int, re.findall(r"a number above (\d+)", snapshot["remedy"]))
+        before = _newest_snapshot(led, node)
+        snapshot = _check(json.loads(led.run(shlex.join(words)).stdout), "snapshot")
+        after = _newest_snapshot(led, node)
+        if after <= lowered:
+            assert snapshot["verdict"] == "no", snapshot
+            assert re.search(
+                r" and replay \S+ .* of offset \d+: Kafka 4.1 does not start$", snapshot["text"]
+            )
+        elif before > lowered:
+            assert snapshot["verdict"] == "yes", snapshot
+
+
+def _newest_snapshot(led: LedUpgrade, node: int) -> int:
+    """The end offset of a node's newest snapshot; 0: it has none."""
+    found = snapshots(led.cluster.node(node).metadata_log)
+    return found[-1].offset if found else 0
+
+
 def _check(status: dict[str, Any], name: str) -> dict[str, Any]:
     return next((one for one in status["checks"] if one["name"] == name), {"verdict": ""})
 
@@ -166,9 +203,11 @@ def _finalize_at_once(led: LedUpgrade) -> None:
 def test_back_from_4_2_after_its_levels_are_finalized(stack_cache: Cache, tmp_path: Path) -> None:
     """The active controller is killed in the middle of the last step: what is reported is true, and
     a second try ends well. Then the way back of the plan is taken, level by level and node by
-    node."""
+    node, and no node before it has a snapshot of the lower levels."""
+    properties = {"metadata.log.max.snapshot.interval.ms": "90000"}
+    spec = replace(combined(["4.1.2"] * 3), properties=properties)
     with (
-        running(combined(["4.1.2"] * 3), tmp_path / "cluster", stack_cache) as cluster,
+        running(spec, tmp_path / "cluster", stack_cache) as cluster,
         traffic_of(cluster) as traffic,
     ):
         led = LedUpgrade(cluster, tmp_path, "4.2.0")
@@ -192,11 +231,38 @@ def test_back_from_4_2_after_its_levels_are_finalized(stack_cache: Cache, tmp_pa
 
         (step,) = (one for one in plan["steps"] if one["id"] == "finalize")
         assert not step["point_of_no_return"]
-        (command,) = re.findall(r"`(featurewatch features .*?)`", step["way_back"])
-        assert led.run(command).returncode == 0
+        lower, check = re.findall(r"`(featurewatch .*?)`", step["way_back"])
+        assert led.run(lower).returncode == 0
         assert led.status()["current"] == "finalize"
+        _assert_answers_are_true(led, check)
         for node in (3, 2, 1):
-            led.restart(node, "4.1.2")
+            led.restart(node, "4.1.2", _filled(led, check, node))
         found = led.status()
         assert (found["current"], found["changed"]) == ("roll-controllers", [])
         assert_nothing_lost(traffic)
+
+
+def test_a_node_starts_on_older_software_when_the_check_says_so(
+    stack_cache: Cache, tmp_path: Path
+) -> None:
+    """Levels are raised and lowered: before the snapshot Kafka does not start, after it, it does.
+    One node, so that nothing but its own directory can mend it."""
+    properties = {"metadata.log.max.snapshot.interval.ms": "60000"}
+    spec = replace(combined(["4.2.0"]), metadata_version="4.1", properties=properties)
+    with running(spec, tmp_path / "cluster", stack_cache) as cluster:
+        led, (node,) = LedUpgrade(cluster, tmp_path, "4.2.0"), cluster.nodes
+        server = f"featurewatch features --bootstrap-server {cluster.bootstrap_servers}"
+        led.run(f"{server} upgrade --feature metadata.version=29")
+        led.run(f"{server} downgrade --feature metadata.version=27")
+        words = ("--release", "4.1", "--node-directory", str(node.data), "--accept", "quorum")
+        verdicts: list[str] = []
+
+        def may_start() -> bool:
+            verdicts.append(_check(led.check_restart(node.id, *words), "snapshot")["verdict"])
+            return verdicts[-1] == "yes"
+
+        assert eventually(may_start, DEADLINE_S), verdicts
+        assert {*verdicts[:-1]} <= {"no"}
+        node.stop()
+        led.start(node.id, "4.1.2")
+        assert led.check_restart(node.id, *words)["verdict"] == "yes"

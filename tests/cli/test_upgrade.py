@@ -327,3 +327,37 @@ def test_a_cluster_that_is_not_read_is_unknown(upgrade: Callable[..., Result], p
         result = upgrade(*command, seen=error)
         assert (result.exit_code, result.stdout) == (4, "")
         assert "does not answer" in result.stderr
+        result = upgrade(*command, "--json", seen=error)
+        document = json.loads(result.stdout)
+        assert (result.exit_code, document["verdict"]) == (4, "unknown")
+        assert document["reasons"] == ["kafka:9093 does not answer"]
+        assert [one["name"] for one in document["checks"]] == ["log"]
+
+
+def test_a_way_back_reads_the_nodes_directory(
+    upgrade: Callable[..., Result], tmp_path: Path
+) -> None:
+    """Only with the release; a directory of another node is wrong usage, and none is unknown."""
+    check = ("check", "restart", "--node", "4", "--json")
+    assert code(upgrade(*check, "--node-directory", str(tmp_path))) == 2
+    assert code(upgrade(*check, "--release", "9.9")) == 2
+    result = upgrade(*check, "--release", "3.9", "--node-directory", str(tmp_path / "none"))
+    assert (code(result), "there is no directory" in reason(result)) == (2, True)
+    found = json.loads(upgrade(*check, "--release", "3.9").stdout)["checks"]
+    assert [(one["name"], one["verdict"]) for one in found[-2:]] == [
+        ("levels", "yes"),
+        ("snapshot", "unknown"),
+    ]
+    accepted = upgrade(*check, "--release", "3.9", "--accept", "snapshot")
+    assert json.loads(accepted.stdout)["checks"][-1]["text"].startswith("accepted: whether node 4")
+
+
+def test_a_plan_of_a_patch(upgrade: Callable[..., Result], tmp_path: Path) -> None:
+    """All nodes run 3.9 already: restarts alone, and what is not known."""
+    file = tmp_path / "patch.yaml"
+    made = upgrade("plan", "--target", "3.9.2", "--out", str(file))
+    assert "2. Restart the controllers on Kafka 3.9.2" in made.stdout
+    assert "which patch release a node runs is not known" in made.stdout
+    shown = upgrade("status", "--plan", str(file))
+    assert "! which patch release a node runs is not known" in shown.stdout
+    assert "Complete" not in shown.stdout

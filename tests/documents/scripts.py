@@ -1,7 +1,7 @@
 """Where the command lines of each page run, in the order of the page.
 
-The places are the tests of `test_pages`, `test_cluster_pages` and, by night, `test_nightly_pages`
-and `test_migration_pages`.
+The places are the tests of `test_pages`, `test_cluster_pages` and, by night, `test_nightly_pages`,
+`test_upgrade_pages` and `test_migration_pages`.
 """
 
 import re
@@ -35,6 +35,7 @@ PLACES: Final = (
     Place("spark", r"docs/how-to/(?:pipeline|replay|audit)\.md", r"featurewatch "),
     Place("levels", r"docs/how-to/features\.md"),
     Place("quorum", r"docs/how-to/(?:admin|shell)\.md"),
+    Place("roll", r"docs/how-to/upgrade\.md", r".*(?:plan-4\.3\.yaml|--node 2 --wait)"),
     Place("upgrade", r"docs/how-to/upgrade\.md", r"featurewatch (?!.*--zookeeper)"),
     Place("migration", r"docs/how-to/zookeeper-to-kraft\.md", r"featurewatch "),
     Place("voters", r"docs/how-to/quorum\.md"),

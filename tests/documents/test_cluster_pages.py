@@ -134,6 +134,7 @@ def test_lines_that_lead_an_upgrade(page: str, quorum_391: Cluster, tmp_path: Pa
     names = {
         "kafka-1:9092": quorum_391.bootstrap_servers,
         "kafka-1:9093": quorum_391.controllers,
+        "/var/lib/kafka": str(quorum_391.node(3).data),
     }
     with ended(Session(tmp_path, names)) as session:
         follow(session, "upgrade", page)

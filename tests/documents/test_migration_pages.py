@@ -194,6 +194,14 @@ class Reader:
         self._read_controllers()
         self._obey("migrate", self._restart)
         self._move_brokers()
+        # The page shows an answer of yes: alerts of the last restart take some seconds to resolve.
+        found: dict[str, Any] = {}
+
+        def may_end() -> bool:
+            found.update(self._status())
+            return (found["current"], found["verdict"]) == ("finalize-migration", "yes")
+
+        assert eventually(may_end, 180), found
 
     def _end(self) -> None:
         self._cluster.change(replace(self._cluster.spec, zookeeper=None, migrating=False))

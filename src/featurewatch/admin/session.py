@@ -220,14 +220,6 @@ class AdminSession:
             for number, request in enumerate(requests)
         ]
 
-    async def ask_controller(self, request: Request[_RESPONSE]) -> _RESPONSE:
-        """The response of a broker, or of the controller if the broker is not the one to ask."""
-        if not self.names_controllers:
-            response = await self.ask(request)
-            if not _is_refused(response):
-                return response
-        return await self.perform(lambda _: request, changes=False)
-
     async def perform(
         self,
         build: Build[_RESPONSE],

@@ -19,6 +19,7 @@ import orjson
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from featurewatch.agents.at_least_once import RevokedError
 from featurewatch.streams.bus.client_errors import SETTLING, STARTING
 from featurewatch.streams.bus.errors import BusError, PublishError
 from featurewatch.streams.bus.offsets import ends
@@ -68,6 +69,14 @@ class ChangelogWriter:
         """Why the bus accepts no rows now, in one line; None: no error is known."""
         errors = (owned.error for owned in self._owned.values())
         return next((error for error in errors if error is not None), None)
+
+    def owns(self, partition: int) -> bool:
+        """Whether a partition is claimed.
+
+        The group may assign the inputs of a partition without its changelog: its assignment may be
+        from when that topic was missing.
+        """
+        return partition in self._owned
 
     async def claim(self, partitions: Collection[int], publisher: Publisher) -> None:
         """Fences the earlier owners of partitions, and gives up those that were claimed before.
@@ -140,8 +149,11 @@ class ChangelogWriter:
 
         Raises:
             streams.bus.errors.FencedError: Another worker owns the partition.
+            RevokedError: The partition is not claimed, or not any more.
         """
-        owned = self._owned[partition]
+        owned = self._owned.get(partition)
+        if owned is None:
+            raise RevokedError(f"{self._topic} partition {partition} is not claimed now")
         stamp = self._stamps.get(partition)
         if stamp is not None and partition not in self._stamped:
             self._stamped.add(partition)

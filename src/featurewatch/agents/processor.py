@@ -204,8 +204,10 @@ class EventProcessor:
 
         Raises:
             SkippedOffsetsError: Messages before it were skipped, and the topic still has them.
-            RevokedError: This worker has lost the partition.
+            RevokedError: This worker has lost the partition, or has it without its changelog.
         """
+        if not self._changelog.owns(message.partition):
+            raise RevokedError(f"partition {message.partition} is assigned without its changelog")
         due_offset = await self._gaps.due_offset(message)
         if due_offset < message.offset:
             reason = f"the messages since offset {due_offset} expired before they were read"

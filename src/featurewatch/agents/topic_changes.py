@@ -8,9 +8,10 @@ therefore noticed before the next message is processed:
   are unknown until their sources have published their whole state again.
 - An output gets the current state again: each cluster's state, its firing alerts, its newest
   snapshot. What was published before is reported as lost.
-- A changelog without the row is new, and so is one whose row has another changelog's id, or none
-  because its rows are void (`agents.changelog`). If outputs of its clusters exist, its rows are
-  lost: the states continue from what was published (`agents.published_outputs`).
+- A changelog without the row is new, whatever other rows it has, and so is one whose row has
+  another changelog's id, or none because its rows are void (`agents.changelog`). If outputs of its
+  clusters exist, its rows are lost: the states continue from what was published
+  (`agents.published_outputs`).
 
 The rows of a cluster that this version cannot read, as those of another version may be, are as good
 as lost: they are deleted, and the cluster continues from what was published of it.
@@ -154,10 +155,10 @@ class TopicChanges:
             partition: set(changed_topics(stored.get(partition, {}), self._ids))
             for partition in partitions
         }
-        foreign = {each for each in partitions if self._changelog in changes[each]}
-        fresh = {each for each in partitions if each not in stored and not self._clusters(each)}
-        await self._drop_rows(rows, foreign, unreadable)
-        lost = fresh | foreign
+        lost = {
+            each for each in partitions if each not in stored or self._changelog in changes[each]
+        }
+        await self._drop_rows(rows, lost, unreadable)
         read = lost | {self._processor.partition_of_cluster(cluster) for cluster in unreadable}
         if read:
             for published in await asyncio.to_thread(read_published_states, self._bus, read):
@@ -186,18 +187,19 @@ class TopicChanges:
     async def _drop_rows(
         self,
         rows: Iterable[tuple[bytes, bytes]],
-        foreign: Collection[int],
+        lost: Collection[int],
         unreadable: Collection[ClusterId],
     ) -> None:
         """Deletes rows of partitions that were written for another changelog, and unreadable ones.
 
         The previous worker may have written its last changes to a changelog that had been
-        recreated meanwhile: those rows are incomplete.
+        recreated meanwhile: those rows are incomplete. The row with the ids may be missing among
+        them, where the topic was recreated in the middle of a transaction.
         """
-        for key, _ in rows if foreign or unreadable else ():
+        for key, _ in rows if lost or unreadable else ():
             cluster, _ = cluster_of(key.decode())
             partition = self._processor.partition_of_cluster(cluster)
-            if partition in foreign or cluster in unreadable:
+            if partition in lost or cluster in unreadable:
                 self._processor.states.pop(cluster, None)
                 await self._processor.write_rows(partition, [(key.decode(), None)])
 

@@ -4,13 +4,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from confluent_kafka.admin import AclOperation
 
 from featurewatch.agents.app import create_app, register_agent
-from featurewatch.agents.at_least_once import OffsetTracker
+from featurewatch.agents.at_least_once import OffsetTracker, RevokedError
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.consumer_thread import Freshness
 from featurewatch.agents.membership import WorkerIdTakenError, find_member
@@ -116,6 +117,11 @@ class Worker:
         consumer = self._app.consumer
         error = self._bus_error()
         reasons = [error] if error is not None else []
+        changelog = changelog_topic(self.settings.app_id)
+        if len(_whole_partitions(consumer, self.settings.bus, changelog)) < len(
+            _partitions(consumer)
+        ):
+            reasons.append("the consumer group assigns partitions of some topics only")
         for topic in INPUTS:
             name = self.settings.bus.topic(topic)
             for partition in sorted(tp for tp in consumer.assignment() if tp.topic == name):
@@ -276,8 +282,10 @@ class Worker:
             try:
                 rows, stored = split_rows(table.items())
                 unreadable = processor.restore(rows, owned)
-                partitions = _whole_partitions(app, settings.bus)
+                partitions = _whole_partitions(app.consumer, settings.bus, changelog)
                 await changes.apply(rows, stored, partitions, unreadable)
+            except RevokedError:
+                return  # the group has assigned again: this is called again after that recovery
             except Exception as error:  # Faust would continue without the tables
                 await failure.end_run(error)
             self.ready.set()
@@ -307,8 +315,11 @@ class Worker:
             now_s = self._monotonic()
             self._fetches.observe(app.reader.fetch_times(), now_s)
             self._refreshes.observe({"metadata": app.reader.refresh_time()}, now_s)
-            await silence.check(now_s, self._clock_ms())
-            if len(_whole_partitions(app, settings.bus)) < len(_partitions(app)):
+            with suppress(RevokedError):  # it is checked again when the partitions are recovered
+                await silence.check(now_s, self._clock_ms())
+            if len(_whole_partitions(app.consumer, settings.bus, changelog)) < len(
+                _partitions(app.consumer)
+            ):
                 # The group's assignment is from when a topic was missing.
                 app.reader.rejoin()
             async with failure.ending_run():
@@ -330,18 +341,18 @@ async def _run_app(app: Any) -> None:
         raise app.crash_reason
 
 
-def _partitions(app: Any) -> set[int]:
-    """The numbers of the partitions that are assigned to an app."""
-    return {tp.partition for tp in app.consumer.assignment()}
+def _partitions(consumer: Any) -> set[int]:
+    """The numbers of the partitions that are assigned to a consumer."""
+    return {tp.partition for tp in consumer.assignment()}
 
 
-def _whole_partitions(app: Any, bus: BusSettings) -> set[int]:
-    """Those of the assigned partitions that are assigned of every input topic."""
-    assigned = {(tp.topic, tp.partition) for tp in app.consumer.assignment()}
-    names = [bus.topic(topic) for topic in INPUTS]
+def _whole_partitions(consumer: Any, bus: BusSettings, changelog: str) -> set[int]:
+    """Those of the assigned partitions that are assigned of every input topic and the changelog."""
+    assigned = {(tp.topic, tp.partition) for tp in consumer.assignment()}
+    names = [changelog, *(bus.topic(topic) for topic in INPUTS)]
     return {
         partition
-        for partition in _partitions(app)
+        for partition in _partitions(consumer)
         if all((name, partition) in assigned for name in names)
     }
 

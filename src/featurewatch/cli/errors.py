@@ -15,6 +15,8 @@ class ExitCode(IntEnum):
     """The answer cannot be known now."""
     INTERRUPTED = 130
     """Ctrl-C, as shells count it."""
+    TERMINATED = 143
+    """SIGTERM, as shells count it."""
 
 
 class UsageError(ValueError):

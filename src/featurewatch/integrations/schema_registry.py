@@ -1,7 +1,8 @@
 """Registers the topics' JSON Schemas in a schema registry, by the API of Confluent's.
 
 A subject is ``<topic>-value``, as serializers of that registry look it up. Other registries speak
-the same API: Karapace, and Apicurio below ``/apis/ccompat/v7``.
+the same API: Apicurio below ``/apis/ccompat/v7``, which a test runs, and Karapace, which is not on
+PyPI and was not tried.
 """
 
 import base64

@@ -127,6 +127,36 @@ def test_ctrl_c_ends_the_running_command_alone(tmp_path: Path) -> None:
             terminal.shows("Feature: metadata.version")
 
 
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("features upgrade --feature metadata.version=21 --yes", "upgrade"),
+        ("features downgrade --feature metadata.version=19", "[y/N]"),
+    ],
+    ids=["request", "question"],
+)
+def test_sigterm_ends_the_shell_while_a_command_runs(tmp_path: Path, line: str, shown: str) -> None:
+    """Whether the command ends in order at the signal or is ended by it."""
+    is_sent, is_over = threading.Event(), threading.Event()
+
+    def waits(call: object) -> UpdateResponse | None:
+        if not getattr(call, "validate_only", False):
+            is_sent.set()
+            is_over.wait(120)
+        return None
+
+    with ScriptedCluster(Node(script=waits)) as cluster:
+        address = str(cluster.address())
+        with shell_terminal(tmp_path, "--bootstrap-server", address) as terminal:
+            terminal.prompts(f"{address}>")
+            terminal.enter(line)
+            terminal.shows(shown)
+            assert "[y/N]" in shown or is_sent.wait(120)
+            terminal.process.terminate()
+            assert terminal.ends() == 143
+            is_over.set()
+
+
 def test_an_unreachable_cluster_gives_no_completion_and_no_traceback(
     tmp_path: Path, closed_port: int
 ) -> None:

@@ -48,6 +48,8 @@ RARE = {
     "updates_show_life": {"3": 375_055_084_004, "4": 375_055_080_950},
 }
 """For rules that few histories show: a seed that does, by the line of a release."""
+VOTER_ADDED = 1_088_586_534_636
+"""A seed by which a voter is added while its Fetch waits, which few histories show."""
 
 
 @pytest.fixture(
@@ -75,6 +77,13 @@ def kafka(
 def found(kafka: ControllerHarness, release: str) -> Comparison:
     """The comparison of this run."""
     return compare(kafka, release, case_seeds(2_000))
+
+
+def test_a_voter_that_is_added_counts_for_the_fetch_that_waits(
+    kafka: ControllerHarness, release: str
+) -> None:
+    """The answer has the high watermark of the voters that are in the log, on the disk or not."""
+    assert not compare(kafka, release, range(VOTER_ADDED, VOTER_ADDED + 1)).differences
 
 
 def test_our_voter_does_what_that_of_kafka_does(found: Comparison) -> None:

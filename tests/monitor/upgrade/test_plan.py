@@ -93,7 +93,23 @@ def test_a_lossless_way_back_is_a_command() -> None:
     )
     assert "downgrade --feature" in finalize.way_back
     assert "metadata.version=25" in finalize.way_back
-    assert "restart the nodes on Kafka 4.0" in finalize.way_back
+    check = "check restart --node ID --release 4.0 --node-directory DIRECTORY --wait"
+    assert check in finalize.way_back
+    assert finalize.way_back.endswith("and restart it on Kafka 4.0")
+
+
+def test_restarts_after_the_lowest_level_was_raised_look_at_what_a_node_replays() -> None:
+    """Kafka 4.4 does not start on a log with level 5, also if 7 follows; 3.9 starts on both."""
+    state = kraft(dict.fromkeys((1, 2, 3), "3.4"), {4: "3.4"}, level=5)
+    raised = planned(state, "4.4")
+    for step_id, node in (("roll-controllers", 2), ("roll-brokers", 4)):
+        step = of(raised, step_id)
+        assert step.commands[0] == (
+            f"featurewatch upgrade check restart --node {node} --release 4.4 "
+            "--node-directory DIRECTORY --wait --bootstrap-controller c:9093"
+        )
+        assert step.by_hand[0].startswith("run each check on the machine of its node")
+    assert "--release" not in str([step.commands for step in planned(state, "3.9").steps])
 
 
 def test_the_first_step_names_the_known_faults_on_the_way() -> None:

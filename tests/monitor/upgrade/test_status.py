@@ -15,7 +15,8 @@ from featurewatch.monitor.upgrade import (
     missing_levels,
     status_of,
 )
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.events import Event
+from featurewatch.streams.types import ClusterId, Role
 from tests.monitor.readiness.clusters import ranges
 from tests.monitor.upgrade.states import (
     BEFORE,
@@ -23,6 +24,7 @@ from tests.monitor.upgrade.states import (
     CONTROLLERS,
     HAUNTED,
     LIMITS,
+    NEW,
     NOW_MS,
     PLAN,
     after,
@@ -206,3 +208,39 @@ def test_a_node_that_answers_other_ranges_than_it_registered() -> None:
     found = {one.name: one for one in checks}
     assert found["ranges"].verdict is Verdict.NO
     assert found["ranges"].text.startswith("broker 5 ")
+
+
+def _answer(node: int, role: Role) -> Event:
+    return r.answer(node, NEW, {MV: 21}, 90, NOW_MS, role=role)
+
+
+_VOTER = r.commit(90, r.leader_change(1, [1, 2, 3, 6]))
+"""Of a controller that has not registered."""
+
+
+@pytest.mark.parametrize(
+    ("events", "verdict", "text"),
+    [
+        ((), Verdict.YES, "5 nodes registered what they support; none was asked whether"),
+        ((_answer(5, Role.BROKER),), Verdict.YES, "1 of 5 nodes answer what they registered; the"),
+        ((_VOTER,), Verdict.UNKNOWN, "what controller 6 supports is not known"),
+        ((_VOTER, _answer(6, Role.CONTROLLER)), Verdict.YES, "1 of 6 nodes answer"),
+    ],
+)
+def test_ranges_are_known_of_every_node(
+    events: tuple[Event, ...], verdict: Verdict, text: str
+) -> None:
+    """By its registration or its answer; a voter that did not register was not asked either."""
+    state = after(events, rolled(2, 3, 1, 4, 5))
+    checks = finalize_preconditions(ReadPlan(PLAN, edited=False), state, LIMITS, NOW_MS)
+    (found,) = (one for one in checks if one.name == "ranges")
+    assert (found.verdict, found.text[: len(text)]) == (verdict, text)
+    assert ("--bootstrap-server" in found.remedy) is (verdict is Verdict.UNKNOWN)
+
+
+def test_nothing_follows_from_no_node() -> None:
+    """A log without a registration or a voter."""
+    empty = after([timed(r.commit(50, r.level(MV, 21)), 50), r.following(50, seen_ms=NOW_MS)])
+    checks = finalize_preconditions(ReadPlan(PLAN, edited=False), empty, LIMITS, NOW_MS)
+    (found,) = (one for one in checks if one.name == "ranges")
+    assert (found.verdict, found.text) == (Verdict.UNKNOWN, "no node is registered")

@@ -59,13 +59,13 @@ class ClusterReader(AdminSession):
         return cluster_topics(await self.overview(names))
 
     async def reassignments(
-        self, partitions: Iterable[TopicPartition] | None = None, *, of_controller: bool = False
+        self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, ReplicaAssignment]:
         """The reassignments that run now, of these partitions or (None) of all.
 
-        ``of_controller`` asks no other broker first. One in ZooKeeper mode with migration enabled
-        forwards the request to a controller in ZooKeeper mode, which closes the connection, and
-        answers nobody until the request times out.
+        The controller is asked, as by Kafka's client, and no other broker first: one in ZooKeeper
+        mode with migration enabled forwards the request to a controller in ZooKeeper mode, which
+        closes the connection, and answers nobody until the request times out.
 
         Raises:
             KafkaApiError: The login may not see that: it takes DESCRIBE on the cluster.
@@ -78,10 +78,7 @@ class ClusterReader(AdminSession):
                 for topic, numbers in numbers_by_topic(partitions).items()
             )
         request = form(timeout_ms=int(self._request_timeout_s * 1000), topics=wanted)
-        if of_controller:
-            response = await self.perform(lambda _: request, changes=False)
-        else:
-            response = await self.ask_controller(request)
+        response = await self.perform(lambda _: request, changes=False)
         check_response(response, _LIST_REASSIGNMENTS)
         return reassignments_of(response)
 

@@ -28,7 +28,7 @@ _UPDATE_FEATURES: Final = 57
 class FeatureReader(AdminSession):
     """Reads one cluster's features; use as an asynchronous context, which closes the connections.
 
-    As `AdminSession`.
+    The parameters are those of `AdminSession`.
     """
 
     serves_controllers = True

@@ -16,6 +16,9 @@ from featurewatch.admin.api_errors import (
     UNSUPPORTED_VERSION,
     api_error,
 )
+from featurewatch.admin.cluster.configs import ConfigOwner, describe_request
+from featurewatch.admin.cluster.reader import metadata_request
+from featurewatch.admin.cluster.responses import cluster_of
 from featurewatch.admin.errors import KafkaApiError, UnreachableError, check_response
 from featurewatch.admin.features.metadata import read_metadata
 from featurewatch.admin.session import AdminSession, NoSuchVersionError, outcome_unknown
@@ -87,6 +90,25 @@ class QuorumAdmin(AdminSession):
         response = await self._exchange(connection, request, changes=False)
         check_response(response, _DESCRIBE_CLUSTER)
         return ClusterId(response.cluster_id)
+
+    async def broker_setting(self, name: str) -> dict[NodeId, str]:
+        """The value of a setting, wherever it is set, by broker; of those that answer and have it.
+
+        Raises:
+            UnreachableError: No broker responds; there is none where controllers were named.
+        """
+        found: dict[NodeId, str] = {}
+        for broker in cluster_of(await self.ask(metadata_request(()))).brokers:
+            request = describe_request([ConfigOwner.broker(broker.node_id)], (name,))
+            try:
+                response = await self.exchange_with(broker.address, request)
+            except UnreachableError:
+                continue
+            for result in response.results:
+                values = [one.value for one in result.configs if one.name == name]
+                if result.error_code == 0 and values and values[0]:
+                    found[broker.node_id] = values[0]
+        return found
 
     async def add_voter(
         self,

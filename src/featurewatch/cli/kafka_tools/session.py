@@ -9,11 +9,10 @@ from typing import Any, Final, TypeVar
 
 from featurewatch.admin.connections import AdminConnections, Bootstrap
 from featurewatch.cli.command_line import Exit
+from featurewatch.cli.errors import ExitCode
 
 _RESULT = TypeVar("_RESULT")
 _END_S: Final = 5.0
-_TERMINATED: Final = 143
-"""SIGTERM, as shells count it."""
 
 
 class ClientSession:
@@ -38,7 +37,7 @@ class ClientSession:
         try:
             return self._runner.run(_until_terminated(work))
         except asyncio.CancelledError:
-            raise Exit(_TERMINATED) from None
+            raise Exit(ExitCode.TERMINATED) from None
         finally:
             # Also the work itself: a second Ctrl-C leaves it where it was.
             if left := asyncio.all_tasks(loop):

@@ -4,6 +4,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.errors import ExitCode
@@ -20,7 +21,7 @@ def confirm(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
     """Prints the lines and the question; returns if the reply is y or yes.
 
     Raises:
-        Exit: Any other reply and the end of the input (1), or Ctrl-C (130).
+        Exit: Any other reply and the end of the input (1), Ctrl-C (130) or SIGTERM (143).
     """
     try:
         with _interruptible():
@@ -30,6 +31,9 @@ def confirm(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
     except KeyboardInterrupt:
         print_note()
         code = ExitCode.INTERRUPTED
+    except _Terminated:
+        print_note()
+        code = ExitCode.TERMINATED
     print_error("nothing was sent, nothing is changed")
     raise Exit(code)
 
@@ -45,16 +49,27 @@ def _confirmed(lines: Iterable[str], question: str) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
+class _Terminated(BaseException):
+    """SIGTERM came while the question was open."""
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Lets Ctrl-C end a wait within the block.
+    """Lets Ctrl-C and SIGTERM end a wait within the block.
 
-    The handler of asyncio only marks the task, which learns of it when it awaits something.
+    The handlers of asyncio only mark the task, which learns of it when it awaits something.
     """
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    own = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _terminate}
+    before = {number: signal.getsignal(number) for number in own}
+    for number, handler in own.items():
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before)
+
+
+def _terminate(_number: int, _frame: object) -> NoReturn:
+    raise _Terminated

@@ -167,8 +167,8 @@ def staging_differences(live: ControllerState, staged: ControllerState) -> Itera
         )
     if staged.voters_support_kraft and not live.voters_support_kraft:
         yield (
-            "it is its own only voter; some live voters are of a release before 4.1, with which a "
-            "leader does not raise kraft.version"
+            "it is the only voter of its quorum; some live voters are of a release before 4.1, "
+            "with which a leader does not raise kraft.version"
         )
     for name, level in all_levels(live).items():
         if all_levels(staged).get(name) != level:

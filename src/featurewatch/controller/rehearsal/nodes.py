@@ -239,7 +239,7 @@ def stop_node(
             effects=_without_controller(cluster, after),
         )
     if not cluster.has_leader:
-        text = "no controller is active: it is not fenced before there is one"
+        text = "no controller is active, and only an active one fences it"
         return StepOutcome(
             step, StepVerdict.UNKNOWN, FEATUREWATCH, cluster, cluster, messages=(text,)
         )

@@ -17,6 +17,7 @@ from featurewatch.monitor.upgrade.plan import (
     Precondition,
     Step,
     StepKind,
+    accepted,
 )
 from featurewatch.monitor.upgrade.plan_file import ReadPlan, parse_plan, plan_document, plan_text
 from featurewatch.monitor.upgrade.restart import (
@@ -32,6 +33,7 @@ from featurewatch.monitor.upgrade.status import (
     UpgradeStatus,
     status_of,
 )
+from featurewatch.monitor.upgrade.way_back import start_checks
 
 __all__ = [
     "DEFAULT_SOAK_MS",
@@ -52,6 +54,7 @@ __all__ = [
     "StepKind",
     "StepState",
     "UpgradeStatus",
+    "accepted",
     "check_restart",
     "finalize_preconditions",
     "is_in_zookeeper",
@@ -60,5 +63,6 @@ __all__ = [
     "parse_plan",
     "plan_document",
     "plan_text",
+    "start_checks",
     "status_of",
 ]

@@ -26,6 +26,7 @@ from featurewatch.monitor.upgrade.nodes import (
 from featurewatch.monitor.upgrade.plan import Plan, Precondition
 from featurewatch.streams.outputs import Severity
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, Role
+from featurewatch.tables.image.nodes import Node
 
 _HARMLESS: Final = frozenset(
     {
@@ -68,7 +69,7 @@ def finalize_checks(
         ghosts_check(state, nodes, release_of(plan.target)),
         brokers_check(nodes),
         soak_check(plan, state, nodes, now_ms),
-        _ranges(state, now_ms),
+        _ranges(state, nodes, now_ms),
         alerts_check(state),
         _controller(plan, state, limits, now_ms),
     )
@@ -256,17 +257,52 @@ def soak_check(plan: Plan, state: MonitorState, nodes: ClusterNodes, now_ms: int
     )
 
 
-def _ranges(state: MonitorState, now_ms: int) -> Precondition:
-    """Whether nodes answer what they registered, as far as they were asked."""
+def _ranges(state: MonitorState, nodes: ClusterNodes, now_ms: int) -> Precondition:
+    """Whether the ranges of every node are known, and nodes answer what they registered.
+
+    A registration has the ranges of the software that registered, and Kafka's controller decides by
+    it; a node that did not register has to be asked.
+    """
     differing = divergences(state.image, now_ms)
-    if not differing:
-        asked = len(state.image.answers.nodes)
-        text = f"{asked} nodes answer what they registered" if asked else "no node was asked"
-        return Precondition("ranges", Verdict.YES, text)
-    first = differing[0]
-    more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
-    text = f"{first.role} {first.node_id} {first.difference}{more}"
-    return Precondition("ranges", Verdict.NO, text, "restart it, so that it registers again")
+    if differing:
+        first = differing[0]
+        more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
+        text = f"{first.role} {first.node_id} {first.difference}{more}"
+        return Precondition("ranges", Verdict.NO, text, "restart it, so that it registers again")
+    registered, answers = state.image.nodes, state.image.answers.nodes
+    unknown = [
+        node
+        for node in nodes.nodes.values()
+        if not all(_has_ranges(registered.get(key) or answers.get(key)) for key in node.keys)
+    ]
+    if unknown or not nodes.nodes:
+        named = ", ".join(map(str, unknown[:_MOST_NAMED]))
+        more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+        return Precondition(
+            "ranges",
+            Verdict.UNKNOWN,
+            f"what {named}{more} supports is not known" if unknown else "no node is registered",
+            "add --bootstrap-server, so that nodes are asked",
+            waits=True,
+        )
+    count = len(nodes.nodes)
+    asked = sum(any(map(answers.get, node.keys)) for node in nodes.nodes.values())
+    if not asked:
+        text = f"{count} nodes registered what they support; none was asked whether it still does"
+    elif asked < count:
+        text = f"{asked} of {count} nodes answer what they registered; the others were not asked"
+    else:
+        text = f"{count} nodes answer what they registered"
+    return Precondition("ranges", Verdict.YES, text)
+
+
+def _has_ranges(node: Node | None) -> bool:
+    """Whether something follows from what a node said of its ranges."""
+    return (
+        node is not None
+        and not node.capabilities.broken
+        and METADATA_VERSION in node.capabilities.ranges
+    )
 
 
 def _controller(plan: Plan, state: MonitorState, limits: Limits, now_ms: int) -> Precondition:

@@ -7,11 +7,11 @@ level, then the nodes' configuration), KIP-896 (old clients).
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from featurewatch.common.id_runs import format_ids
 from featurewatch.controller.advisories import Advisory, advisories
-from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
+from featurewatch.controller.downgrade_path import downgrade_path
 from featurewatch.controller.kraft.consequences import between
 from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.levels import level_name
@@ -20,6 +20,7 @@ from featurewatch.kafka.releases import release_number
 from featurewatch.monitor.readiness.report import release_levels
 from featurewatch.monitor.upgrade.checks import span
 from featurewatch.monitor.upgrade.plan import Levels, Options, Step, StepKind
+from featurewatch.monitor.upgrade.way_back import REPLAYS, Software, way_back
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -63,33 +64,63 @@ def levels_after(target: Release, levels: Levels) -> dict[FeatureName, FeatureLe
     }
 
 
+class _Restarts(NamedTuple):
+    """What nodes are restarted on.
+
+    ``release`` is its name, ``software`` what people call it, ``before`` what it replaces, in
+    words. ``replays``: a node may replay a level below the lowest with which it starts.
+    """
+
+    release: str
+    software: str
+    before: str
+    replays: bool = False
+
+    @property
+    def way_back(self) -> str:
+        """How nodes come back to what they ran."""
+        return f"restart the nodes on {self.before} in the same way, brokers before controllers"
+
+    @property
+    def command(self) -> str:
+        """The check before the restart of a node."""
+        directory = f" --release {self.release} --node-directory DIRECTORY" if self.replays else ""
+        return f"featurewatch upgrade check restart --node {{}}{directory} --wait"
+
+
 def kraft_steps(
-    cluster: KraftCluster, target: Release, soak_ms: int, options: Options
+    cluster: KraftCluster, target: Release, soak_ms: int, options: Options, software: str = ""
 ) -> Iterator[Step]:
-    """The steps from the first check to the last level."""
+    """The steps from the first check to the last level; ``software`` is what nodes are restarted
+    on, in words (default: the target)."""
     yield _prepare(cluster, target, options)
     levels = dict(cluster.levels)
-    if 0 < levels.get(METADATA_VERSION, _OFF) < target.minimum:
+    is_below = 0 < levels.get(METADATA_VERSION, _OFF) < target.minimum
+    if is_below:
         step = _to_minimum(levels, target, options)
         levels[METADATA_VERSION] = target.minimum
         yield step
     before = _before(cluster, target)
-    yield _roll("controllers", cluster.controllers, before, target, options)
+    restarts = _Restarts(target.name, software or f"Kafka {target.name}", before, replays=is_below)
+    yield _roll("controllers", cluster.controllers, restarts, options)
     if cluster.brokers:
-        yield _roll("brokers", cluster.brokers, before, target, options)
-    yield _soak(cluster, target, soak_ms, before, options)
-    yield _finalize(levels, target, before, options)
+        yield _roll("brokers", cluster.brokers, restarts, options)
+    yield _soak(cluster, restarts, soak_ms, options)
+    yield _finalize(levels, target, Software(before, *_older(cluster, target)[:1]), options)
     if _can_raise_kraft_version(target, cluster.levels):
         yield _dynamic_quorum(options)
 
 
-def _before(cluster: KraftCluster, target: Release) -> str:
-    """What nodes run until they are restarted on the target, which is the software of the way
-    back."""
+def _older(cluster: KraftCluster, target: Release) -> list[str]:
+    """What nodes run until they are restarted on the target, oldest first; empty: not known."""
     number = release_number(target.name)
     older = [name for name in cluster.releases if release_number(name) < number]
-    if not older and cluster.earlier:
-        older = [cluster.earlier]
+    return older or ([cluster.earlier] if cluster.earlier else [])
+
+
+def _before(cluster: KraftCluster, target: Release) -> str:
+    """The software of the way back, in words."""
+    older = _older(cluster, target)
     return f"Kafka {format_releases(older)}" if older else "the release that they ran before"
 
 
@@ -171,42 +202,36 @@ def _to_minimum(levels: Levels, target: Release, options: Options) -> Step:
     )
 
 
-def _roll(
-    which: str, nodes: tuple[NodeId, ...], before: str, target: Release, options: Options
-) -> Step:
+def _roll(which: str, nodes: tuple[NodeId, ...], restarts: _Restarts, options: Options) -> Step:
     order = ", the active one last" if which == "controllers" and len(nodes) > 1 else ""
     return Step(
         f"roll-{which}",
         StepKind.ROLL,
-        f"Restart the {which} on Kafka {target.name}, one at a time{order}",
+        f"Restart the {which} on {restarts.software}, one at a time{order}",
         preconditions=(
             "before each node: `featurewatch upgrade check restart` exits with 0",
             *(("all controllers run the target release",) if which == "brokers" else ()),
         ),
         nodes=nodes,
-        release=target.name,
-        commands=tuple(
-            options.reading(f"featurewatch upgrade check restart --node {node} --wait")
-            for node in nodes
-        ),
+        release=restarts.release,
+        commands=tuple(options.reading(restarts.command.format(node)) for node in nodes),
         by_hand=(
-            "after each check: stop that node (bin/kafka-server-stop.sh), install Kafka "
-            f"{target.name}, start it with the same configuration and directories",
+            *((REPLAYS,) if restarts.replays else ()),
+            "after each check: stop that node (bin/kafka-server-stop.sh), install "
+            f"{restarts.software}, start it with the same configuration and directories",
         ),
         changes=("the software of these nodes; no level changes",),
-        way_back=f"restart the nodes on {before} in the same way, brokers before controllers",
+        way_back=restarts.way_back,
     )
 
 
-def _soak(
-    cluster: KraftCluster, target: Release, soak_ms: int, before: str, options: Options
-) -> Step:
+def _soak(cluster: KraftCluster, restarts: _Restarts, soak_ms: int, options: Options) -> Step:
     return Step(
         "soak",
         StepKind.WAIT,
-        f"Let all nodes run Kafka {target.name} for {span(soak_ms)}",
-        preconditions=(f"all nodes run Kafka {target.name}",),
-        release=target.name,
+        f"Let all nodes run {restarts.software} for {span(soak_ms)}",
+        preconditions=(f"all nodes run {restarts.software}",),
+        release=restarts.release,
         commands=(options.reading(f"featurewatch upgrade status --plan {options.file}"),),
         by_hand=("look at latency, errors and consumer lag of the applications",),
         changes=(
@@ -214,11 +239,11 @@ def _soak(
             f"after {span(cluster.alert_ms)}",
         ),
         soak_ms=soak_ms,
-        way_back=f"restart the nodes on {before} in the same way, brokers before controllers",
+        way_back=restarts.way_back,
     )
 
 
-def _finalize(levels: Levels, target: Release, before: str, options: Options) -> Step:
+def _finalize(levels: Levels, target: Release, before: Software, options: Options) -> Step:
     after = levels_after(target, levels)
     raised = {n: level for n, level in after.items() if level > levels.get(n, _OFF)}
     kept = {n: level for n, level in levels.items() if n == KRAFT_VERSION}
@@ -251,33 +276,12 @@ def _finalize(levels: Levels, target: Release, before: str, options: Options) ->
         else (),
         changes=tuple(changes) or ("nothing: the levels are finalized already",),
         point_of_no_return=bool(raised) and path is not None and path.lossless is False,
-        way_back=_way_back(raised, levels, path, before, options),
+        way_back=way_back(raised, levels, path, before, options),
     )
 
 
 def _finalize_options(options: Options) -> str:
     return options.read if options.change in options.read else f"{options.read} {options.change}"
-
-
-def _way_back(
-    raised: Levels,
-    levels: Levels,
-    path: DowngradePath | None,
-    before: str,
-    options: Options,
-) -> str:
-    if not raised or path is None:
-        return "nothing has changed"
-    if not path.lossless:
-        return f"{path.reason} Until here {before} can come back, afterwards not"
-    lower = " ".join(f"--feature {name}={levels.get(name, _OFF)}" for name in raised)
-    return (
-        f"{path.reason} `featurewatch features {options.change} downgrade {lower}`, then wait "
-        "until every node has written a metadata snapshot since "
-        "(metadata.log.max.snapshot.interval.ms, "
-        "1 h by default): older software does not start on a log that still has the higher levels. "
-        f"Then restart the nodes on {before}, brokers before controllers"
-    )
 
 
 def _changes(name: FeatureName, low: FeatureLevel, high: FeatureLevel) -> Iterator[str]:

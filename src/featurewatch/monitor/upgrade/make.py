@@ -18,6 +18,7 @@ from featurewatch.monitor.upgrade.kraft import (
     levels_after,
 )
 from featurewatch.monitor.upgrade.nodes import ClusterNodes, nodes_of, roll_order
+from featurewatch.monitor.upgrade.patch import patch_steps
 from featurewatch.monitor.upgrade.plan import (
     DEFAULT_OPTIONS,
     DEFAULT_SOAK_MS,
@@ -54,7 +55,9 @@ class PlanRequest:
     (empty: not known), ``zookeeper`` its address, and ``settings`` are what the brokers answer of
     their own settings (None: they were not asked). ``earlier`` is the release that nodes in KRaft
     mode ran before the target, for where none does any more (empty: not known). ``validation_ms``
-    is how long the cluster runs in KRaft mode before its migration ends.
+    is how long the cluster runs in KRaft mode before its migration ends. ``patch`` is the patch of
+    the target, such as ``4.3.1`` (empty: any): if all nodes run the target already, the plan is a
+    roll to it.
     """
 
     target: Release
@@ -67,6 +70,7 @@ class PlanRequest:
     settings: BrokerSettings | None = None
     earlier: str = ""
     validation_ms: int = DEFAULT_VALIDATION_MS
+    patch: str = ""
 
 
 def make_plan(state: MonitorState, request: PlanRequest, limits: Limits) -> Plan:
@@ -116,7 +120,12 @@ def _kraft_plan(
     cluster = KraftCluster(
         ordered[:count], ordered[count:], running, levels, limits.upgrade_ms, request.earlier
     )
-    steps = tuple(kraft_steps(cluster, target, request.soak_ms, request.options))
+    is_patch = bool(request.patch) and running == (target.name,)
+    if is_patch:
+        steps = tuple(patch_steps(cluster, target, request.patch, request.options))
+    else:
+        steps = tuple(kraft_steps(cluster, target, request.soak_ms, request.options))
+    before = {name: level for name, level in levels.items() if name != KRAFT_VERSION}
     return Plan(
         cluster=image.cluster,
         made_ms=request.now_ms,
@@ -125,8 +134,8 @@ def _kraft_plan(
         releases=running,
         target=target.name,
         soak_ms=request.soak_ms,
-        before={name: level for name, level in levels.items() if name != KRAFT_VERSION},
-        after=levels_after(target, levels),
+        before=before,
+        after=before if is_patch else levels_after(target, levels),
         controllers=ordered[:count],
         brokers=ordered[count:],
         steps=steps,

@@ -34,6 +34,11 @@ class UpgradeNode(NamedTuple):
     """A broker in ZooKeeper mode that is registered for the migration to KRaft."""
 
     @property
+    def keys(self) -> tuple[NodeKey, ...]:
+        """The keys of its roles."""
+        return tuple(NodeKey(role, self.node_id) for role in self.roles)
+
+    @property
     def is_controller(self) -> bool:
         """Whether it is restarted with the controllers."""
         return Role.CONTROLLER in self.roles

@@ -30,6 +30,7 @@ from featurewatch.monitor.upgrade.migration import (
     step_checks,
 )
 from featurewatch.monitor.upgrade.nodes import ClusterNodes, nodes_of
+from featurewatch.monitor.upgrade.patch import NOTE, is_patch, restarted, times_checks
 from featurewatch.monitor.upgrade.plan import (
     Levels,
     Mode,
@@ -178,6 +179,8 @@ def _is_done(step: Step, seen: _Seen) -> bool | None:
         case StepKind.PREPARE:
             passed = verdict_of(prepare_checks(state, nodes, release_of(plan.target)))
             return bool(on) or finalized or passed is Verdict.YES
+        case StepKind.ROLL if is_patch(plan):
+            return _rolled(step, plan, nodes) <= restarted(plan, nodes)
         case StepKind.ROLL:
             rolled = _rolled(step, plan, nodes)
             return rolled <= on if rolled else bool(on)
@@ -197,6 +200,11 @@ def _rolled(step: Step, plan: Plan, nodes: ClusterNodes) -> frozenset[NodeId]:
     return frozenset(joined) | (frozenset(step.nodes) & nodes.nodes.keys())
 
 
+def _upgraded(plan: Plan, nodes: ClusterNodes) -> frozenset[NodeId]:
+    """The nodes that need no restart any more."""
+    return restarted(plan, nodes) if is_patch(plan) else nodes.on(plan.target)
+
+
 def _has_levels(state: MonitorState, levels: Levels) -> bool:
     finalized = state.image.features.levels
     return bool(levels) and all(finalized.get(n, _OFF) >= level for n, level in levels.items())
@@ -206,9 +214,9 @@ def _next_node(step: Step, seen: _Seen) -> NodeId | None:
     """The next node of a roll, in the plan's order; another controller may be active since then."""
     if is_migration_step(step):
         return next(iter(nodes_left(step, seen.plan, seen.state, seen.asked)), None)
-    if step.kind is not StepKind.ROLL or not step.release:
+    if step.kind is not StepKind.ROLL:
         return None
-    left = _rolled(step, seen.plan, seen.nodes) - seen.nodes.on(step.release)
+    left = _rolled(step, seen.plan, seen.nodes) - _upgraded(seen.plan, seen.nodes)
     ordered = [node for node in step.nodes if node in left]
     ordered += sorted(left - {*step.nodes})
     active = active_controller(seen.state.image).node_id
@@ -239,9 +247,9 @@ def _progress(step: Step, seen: _Seen) -> str:
         return progress_of(step, plan, state, nodes, asked, now_ms)
     if state.image.authority is not Authority.LOG:
         return ""
-    if step.kind is StepKind.ROLL and step.release == plan.target:
+    if step.kind is StepKind.ROLL:
         rolled = _rolled(step, plan, nodes)
-        return f"{len(rolled & nodes.on(plan.target))} of {len(rolled)} nodes" if rolled else ""
+        return f"{len(rolled & _upgraded(plan, nodes))} of {len(rolled)} nodes" if rolled else ""
     if step.id == "soak":
         return soak_check(plan, state, nodes, now_ms).text
     return ""
@@ -267,6 +275,8 @@ def _checks(step: Step, seen: _Seen) -> Iterator[Precondition]:
     if step.id == "soak":
         yield soak_check(plan, state, nodes, now_ms)
     yield alerts_check(state)
+    if is_patch(plan):
+        yield from times_checks(nodes)
 
 
 def _commands(step: Step, next_node: NodeId | None) -> tuple[str, ...]:
@@ -284,7 +294,9 @@ def _commands(step: Step, next_node: NodeId | None) -> tuple[str, ...]:
 
 
 def _changed(plan: Plan, state: MonitorState, nodes: ClusterNodes) -> Iterator[str]:
-    """What differs from the plan, beside the progress that it wants."""
+    """What differs from the plan, beside the progress that it wants, and what cannot be seen."""
+    if is_patch(plan):
+        yield NOTE
     if state.image.authority is not Authority.LOG:
         return
     if plan.mode is Mode.KRAFT:

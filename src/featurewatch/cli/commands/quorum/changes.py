@@ -37,7 +37,8 @@ class Change:
     """A change of the voters.
 
     ``action`` names it in documents; ``checks`` judges it, ``send`` requests it, and ``line`` is
-    the tool's line about it, after a dry run or not.
+    the tool's line about it, after a dry run or not. ``asks`` are checks for which brokers are
+    asked.
     """
 
     action: str
@@ -47,6 +48,13 @@ class Change:
     checks: Callable[[QuorumDescription], tuple[Check, ...]]
     send: Callable[[QuorumAdmin], Awaitable[None]]
     line: Callable[[bool], str]
+    asks: Callable[[QuorumAdmin, QuorumDescription], Awaitable[tuple[Check, ...]]] | None = None
+
+    async def judge(self, admin: QuorumAdmin) -> tuple[Check, ...]:
+        """All checks, on the quorum as it is now."""
+        quorum = await _described(admin)
+        asked = () if self.asks is None else await self.asks(admin, quorum)
+        return (*self.checks(quorum), *asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ async def apply_change(
         await _rehearse(target, change, config)
     with as_tool_errors():
         async with target.connect(QuorumAdmin, changes=True, config=config) as admin:
-            checks = change.checks(await _described(admin))
+            checks = await change.judge(admin)
             if not consent.force:
                 _require(target, change, checks)
             if must_confirm(consent.yes):
@@ -87,7 +95,7 @@ async def _rehearse(target: AdminTarget, change: Change, config: ClientConfig | 
     target.addresses()
     try:
         async with target.connect(QuorumAdmin, config=config) as admin:
-            checks = change.checks(await _described(admin))
+            checks = await change.judge(admin)
     except AdminError as error:
         checks = (Check("quorum", Verdict.UNKNOWN, f"the quorum cannot be described: {error}"),)
     target.line(change.line(True))

@@ -42,11 +42,14 @@ async def remove_controller(
     nevertheless.
     """
     # Here, so that help needs no client.
+    from featurewatch.admin.errors import AdminError
+    from featurewatch.admin.quorum.bootstrap import BOOTSTRAP_SERVERS, checks_of_bootstrap
     from featurewatch.admin.quorum.checks import (
         Check,
         check_of_unregistration,
         checks_of_removal,
     )
+    from featurewatch.admin.quorum.client import QuorumAdmin
     from featurewatch.cli.commands.cluster.unregister import unregister_node
     from featurewatch.cli.commands.quorum.changes import Change, Consent, apply_change
     from featurewatch.cli.kafka_tools.errors import KafkaToolError
@@ -70,6 +73,16 @@ async def remove_controller(
         found = checks_of_removal(quorum, node_id, directory_id)
         return (*found, check_of_unregistration(quorum, node_id)) if unregister else found
 
+    async def asks(admin: QuorumAdmin, quorum: QuorumDescription) -> tuple[Check, ...]:
+        """Of brokers that do not answer, or through controllers, nothing is known."""
+        if not target.servers:
+            return ()
+        try:
+            servers = await admin.broker_setting(BOOTSTRAP_SERVERS)
+        except AdminError:
+            return ()
+        return checks_of_bootstrap(quorum, node_id, servers)
+
     await apply_change(
         target,
         Change(
@@ -80,6 +93,7 @@ async def remove_controller(
             checks=checks,
             send=lambda admin: admin.remove_voter(node_id, directory_id),
             line=lambda is_dry: removed(node_id, directory, dry_run=is_dry),
+            asks=asks,
         ),
         Consent(dry_run, force, yes),
     )

@@ -203,7 +203,9 @@ def _set_up(real: RealController, live: ControllerState, setting: ControllerSetu
     for _ in attempts(setting.session_ms / 1000 * 2 + _SETTLED_S):
         state = controller_state(image)
         own = any(node.id == live.id for node in state.controllers)
-        if (own or not controllers_register(image)) and fenced == {broker.id for broker in state.brokers if broker.fenced}:
+        if (own or not controllers_register(image)) and fenced == {
+            broker.id for broker in state.brokers if broker.fenced
+        }:
             break
         image = _image(real)
     return image

@@ -5,9 +5,11 @@ It is imported only where somebody types: the package is an extra, and takes lon
 
 import asyncio
 import signal
+import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from featurewatch.cli.commands.shell.history_file import HistoryFile, default_path
 from featurewatch.cli.commands.shell.line_runner import LineRunner, ShellEnd
@@ -23,8 +25,9 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import Completer
     from prompt_toolkit.history import History
 
-TERMINATED = 143
-"""SIGTERM, as shells count it."""
+
+class Terminated(Exception):  # noqa: N818 - a signal, not a failure
+    """SIGTERM came at the prompt."""
 
 
 def require_terminal() -> None:
@@ -37,7 +40,8 @@ def require_terminal() -> None:
 
 
 def run_terminal(target: ShellTarget) -> int:
-    """Runs typed lines until the end of the input; succeeds whatever the lines returned."""
+    """Runs typed lines until the end of the input, which is good whatever they returned, or
+    SIGTERM. Returns the exit code."""
     refresher = NamesRefresher(lambda: asyncio.run(read_names(target)))
     runner = LineRunner(
         target,
@@ -47,35 +51,69 @@ def run_terminal(target: ShellTarget) -> int:
     print_note(f"Commands of {target.name}. Tab completes, help lists commands, Ctrl-D ends.")
     refresher.start()
     try:
-        _loop(session, runner, refresher, target.name)
+        return _loop(session, runner, refresher, target.name)
     finally:
         refresher.stop()
-    return ExitCode.GOOD
 
 
 def _loop(
     session: "PromptSession[str]", runner: LineRunner, refresher: NamesRefresher, name: str
-) -> None:
+) -> int:
     code = 0
     while True:
-        # A command that handles SIGTERM itself leaves the default behind, which would leave the
-        # terminal as the prompt has set it.
-        signal.signal(signal.SIGTERM, _terminate)
         try:
-            text = session.prompt(f"{name} [{code}]> " if code else f"{name}> ")
+            text = _prompt(session, f"{name} [{code}]> " if code else f"{name}> ")
             for _, line in join_lines(text.split("\n")):
                 code = runner.run(line)
+                if code == ExitCode.TERMINATED:
+                    # The signal was meant for the shell, whichever command ended at it in order.
+                    return code
                 refresher.request()
                 if code:
                     break
         except KeyboardInterrupt:
             code = ExitCode.INTERRUPTED
+        except Terminated:
+            return ExitCode.TERMINATED
         except (EOFError, ShellEnd):
-            return
+            return ExitCode.GOOD
 
 
-def _terminate(_number: int, _frame: object) -> NoReturn:
-    raise SystemExit(TERMINATED)
+def _prompt(session: "PromptSession[str]", label: str) -> str:
+    """The typed line.
+
+    SIGTERM ends the prompt in order, so that the terminal is left as it was before. Its handler
+    only leaves a mark: an exception that it raised could be lost in a callback of the collector.
+    Outside the prompt the signal has its default effect, or what a command makes of it.
+
+    Raises:
+        Terminated: SIGTERM came.
+    """
+    came = threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def end() -> None:
+        if came.is_set() and session.app.future is not None and not session.app.future.done():
+            session.app.exit(exception=Terminated())
+
+    def begin() -> None:
+        loops.append(asyncio.get_running_loop())
+        end()
+
+    def terminate(_number: int, _frame: object) -> None:
+        came.set()
+        for loop in loops:
+            with suppress(RuntimeError):  # it is closed: the prompt is over
+                loop.call_soon_threadsafe(end)
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        text = session.prompt(label, pre_run=begin)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if came.is_set():
+        raise Terminated
+    return text
 
 
 def _prompt_session(refresher: NamesRefresher) -> "PromptSession[str]":

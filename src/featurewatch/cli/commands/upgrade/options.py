@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from featurewatch.cli.command_line import Option
+from featurewatch.cli.command_line import Exit, Option
 from featurewatch.cli.config import options
 from featurewatch.cli.config.cluster_options import Json, shared_options
 from featurewatch.cli.config.learned_releases import choose_releases_of
@@ -102,6 +102,14 @@ RunningOption = Annotated[
 ]
 
 
+class NotReadExit(Exit):
+    """The end of a command whose cluster was not read; ``reason`` is the line on stderr."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code)
+        self.reason = reason
+
+
 @dataclass(frozen=True, slots=True)
 class UpgradeSource:
     """Where the state is read: of the cluster itself, if an address or directory is given, else
@@ -188,19 +196,41 @@ def _run(given: dict[str, Any], command: Callable[[UpgradeSource], Any]) -> None
         config=given["config"],
         as_json=bool(given["as_json"]),
     )
-    command(source)
+    try:
+        command(source)
+    except NotReadExit as end:
+        if source.as_json:
+            _print_not_read(source, end.reason)
+        raise
 
 
-def release_name(running: str) -> str:
-    """The release that ``--running`` names; raises `UsageError`."""
+def _print_not_read(source: UpgradeSource, reason: str) -> None:
+    """A document with the fields that those of all commands have, and nothing that is not known."""
+    # Here, so that help needs no engines.
+    from featurewatch.cli.output import rendering
+    from featurewatch.controller.compatibility import Verdict
+    from featurewatch.monitor.upgrade import Precondition
+
+    log = Precondition("log", Verdict.UNKNOWN, reason, waits=True)
+    document = {
+        "cluster": source.cluster or None,
+        "verdict": Verdict.UNKNOWN,
+        "reasons": [reason],
+        "checks": [log._asdict()],
+    }
+    rendering.print_json(document)
+
+
+def release_name(given: str, option: str = "--running") -> str:
+    """The release that an option names (empty: none is given); raises `UsageError`."""
     # Here, so that help needs no releases.
     from featurewatch.cli.errors import UsageError
     from featurewatch.controller.kraft.releases import UnknownReleaseError, release_of
 
     try:
-        return release_of(running).name if running else ""
+        return release_of(given).name if given else ""
     except UnknownReleaseError as error:
-        raise UsageError(f"--running: {error}") from None
+        raise UsageError(f"{option}: {error}") from None
 
 
 with_source = shared_options(_SHARED, _run)

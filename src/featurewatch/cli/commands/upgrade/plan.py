@@ -23,7 +23,7 @@ def plan(
             "--target",
             "-t",
             metavar="RELEASE",
-            help="Kafka release to upgrade to.",
+            help="Kafka release to upgrade to; 4.3.1 also plans a roll of nodes that run 4.3.",
             default="the newest known release",
         ),
     ] = "",
@@ -98,6 +98,7 @@ def plan(
         source.zookeeper or "HOST:2181",
         ask_brokers(source, SETTINGS) if is_zookeeper else None,
         validation_ms=round(validation_hours * HOUR_MS),
+        patch=target if target and target.count(".") == 2 else "",
     )
     try:
         made = make_plan(state, request, limits)

@@ -13,9 +13,8 @@ from featurewatch.admin.cluster.reader import ClusterReader
 from featurewatch.admin.cluster.values import TopicOverview
 from featurewatch.admin.errors import AdminError, UnreachableError
 from featurewatch.admin.quorum.client import QuorumAdmin
-from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.readiness.assess import states_from
-from featurewatch.cli.commands.upgrade.options import UpgradeSource
+from featurewatch.cli.commands.upgrade.options import NotReadExit, UpgradeSource
 from featurewatch.cli.config.settings import load
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.kafka_tools.topics_describe import minimum_isr
@@ -30,6 +29,8 @@ from featurewatch.monitor.upgrade import BrokerView, PlanError, QuorumView, Read
 from featurewatch.monitor.upgrade.plan_file import MAX_BYTES
 from featurewatch.monitor.upgrade.preflight import BrokerSettings
 from featurewatch.streams.events import Event
+from featurewatch.streams.kraft.directory.startup import StartupLevels, read_startup
+from featurewatch.streams.kraft.errors import DamagedDirectoryError, NotALogDirectoryError
 from featurewatch.streams.kraft.records.selection import FOLLOWED_SETTINGS
 from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.tables.partitions.image import (
@@ -57,13 +58,13 @@ def read_state(source: UpgradeSource) -> ReadState:
 
     Raises:
         UsageError: An option or a setting is wrong, or does not name one cluster.
-        Exit: The cluster could not be read, or nothing is known of it (4).
+        NotReadExit: The cluster could not be read, or nothing is known of it (4).
     """
     try:
         return _direct(source) if source.is_direct else _of_worker(source)
     except ClusterNotReadError as error:
         print_error(str(error))
-        raise Exit(ExitCode.UNKNOWN) from None
+        raise NotReadExit(ExitCode.UNKNOWN, str(error)) from None
 
 
 def _direct(source: UpgradeSource) -> ReadState:
@@ -94,11 +95,12 @@ def _of_worker(source: UpgradeSource) -> ReadState:
         raise UsageError(f"the worker follows several clusters: pass --cluster, one of {names}")
     if not states:
         scope = f"the cluster {cluster}" if cluster else "any cluster"
-        print_error(
+        reason = (
             f"nothing is known of {scope} yet: is it watched, and does a worker run? "
             "--bootstrap-controller asks a cluster itself"
         )
-        raise Exit(ExitCode.UNKNOWN)
+        print_error(reason)
+        raise NotReadExit(ExitCode.UNKNOWN, reason)
     return ReadState(next(iter(states.values())), settings.limits())
 
 
@@ -113,6 +115,18 @@ def read_plan(file: Path) -> ReadPlan:
         return parse_plan(content, str(file))
     except PlanError as error:
         raise UsageError(str(error)) from None
+
+
+def read_startup_of(
+    directory: Path | None, cluster: ClusterId, node_id: NodeId
+) -> StartupLevels | None:
+    """What a node loads at start, of its directory; None: none is given. Raises `UsageError`."""
+    if directory is None:
+        return None
+    try:
+        return read_startup(directory, cluster, node_id)
+    except (NotALogDirectoryError, DamagedDirectoryError) as error:
+        raise UsageError(f"--node-directory: {error}") from None
 
 
 def ask_quorum(source: UpgradeSource) -> QuorumView | None:
@@ -184,7 +198,7 @@ def ask_partitions(source: UpgradeSource) -> BrokerView | None:
             for topic in overview.topics:
                 if topic.error:
                     raise UnreachableError(f"topic {topic.name}: error {topic.error}")
-            moves = await reader.reassignments(of_controller=True)
+            moves = await reader.reassignments()
             found = await reader.configs(topic.name for topic in overview.topics)
         return broker_view(overview, moves, {n: minimum_isr(one) for n, one in found.items()})
 

@@ -18,6 +18,7 @@ from featurewatch.monitor.upgrade import (
 )
 from featurewatch.monitor.upgrade.checks import span
 from featurewatch.monitor.upgrade.kraft import title_of_nodes
+from featurewatch.monitor.upgrade.patch import is_patch
 
 CODES: Final = {
     Verdict.YES: ExitCode.GOOD,
@@ -98,7 +99,10 @@ def status_lines(status: UpgradeStatus) -> Iterator[Text]:
             line.append("  point of no return", style="red")
         yield line
     if status.is_complete:
-        yield Text(f"Complete: the levels of Kafka {plan.target} are finalized.", style="green")
+        done = f"the levels of Kafka {plan.target} are finalized"
+        if is_patch(plan):
+            done = "every node registered again since the plan was made"
+        yield Text(f"Complete: {done}.", style="green")
         return
     yield from check_lines(status.checks)
     if status.verdict is not Verdict.YES:

@@ -218,8 +218,8 @@ class Replica:
 
     def _advance_high_watermark(self) -> None:
         assert self.leadership is not None  # noqa: S101 - of a leader
-        if self.log.voters_offset >= self.leadership.local_end:
-            return  # the newest voters count once their record is on this disk
+        if self._is_alone and self.log.voters_offset >= self.leadership.local_end:
+            return  # of a voter that has become the only one all is committed that is on its disk
         end = self.leadership.majority_end(self.log.voters)
         if end > self.leadership.start:
             self._commit(end)

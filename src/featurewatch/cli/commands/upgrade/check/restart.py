@@ -1,10 +1,16 @@
 """``featurewatch upgrade check restart``: may this node be restarted now?"""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from featurewatch.cli.command_line import Exit, Option, command
-from featurewatch.cli.commands.upgrade.options import AcceptOption, UpgradeSource, with_source
+from featurewatch.cli.commands.upgrade.options import (
+    AcceptOption,
+    UpgradeSource,
+    release_name,
+    with_source,
+)
 
 if TYPE_CHECKING:
     from featurewatch.monitor.upgrade import RestartReport
@@ -12,7 +18,7 @@ if TYPE_CHECKING:
 _POLL_S = 3.0
 _ACCEPTED = frozenset(
     {"brokers", "quorum", "partitions", "reassignments", "unreplicated", "min-isr"}
-    | {"in-sync", "last-restarted"}
+    | {"in-sync", "last-restarted", "levels", "snapshot"}
 )
 """The checks that a person may overrule; without the others nothing is known."""
 
@@ -41,6 +47,22 @@ def restart(
             help="min.insync.replicas of topics that do not set it, instead of the brokers'.",
         ),
     ] = None,
+    release: Annotated[
+        str,
+        Option(
+            "--release",
+            metavar="RELEASE",
+            help="Kafka release to start on, if levels changed for it: checks that it starts.",
+        ),
+    ] = "",
+    node_directory: Annotated[
+        Path | None,
+        Option(
+            "--node-directory",
+            metavar="DIRECTORY",
+            help="With --release: the node's metadata.log.dir, to see what it loads at start.",
+        ),
+    ] = None,
     accept: AcceptOption = None,
     wait: Annotated[
         bool, Option("--wait", help="Wait until the answer is yes, or waiting cannot help.")
@@ -55,7 +77,9 @@ def restart(
     No partition may fall below min.insync.replicas plus --margin, the quorum must keep its
     majority, nothing may be moving, and the broker that was restarted last must have returned to
     all ISRs. While the metadata is in ZooKeeper, the brokers are asked for their partitions
-    (--bootstrap-server). Exits with 0 if so, with 3 if not, with 4 if it is unknown.
+    (--bootstrap-server). With --release, the node must not load a level which that release does
+    not support: after levels were changed for it, the node needs a new metadata snapshot, which
+    --node-directory shows. Exits with 0 if so, with 3 if not, with 4 if it is unknown.
     """
     # Here, so that help needs no settings and no engines.
     import time
@@ -71,8 +95,12 @@ def restart(
     if unknown := sorted({*(accept or ())} - _ACCEPTED):
         raise UsageError(f"--accept {unknown[0]}: it takes {', '.join(sorted(_ACCEPTED))}")
 
+    if node_directory and not release:
+        raise UsageError("--node-directory needs --release, the one to start on")
+    start = _Start(release_name(release, "--release"), node_directory)
+
     def ask() -> "RestartReport":
-        return _answer(source, node, margin, min_isr, frozenset(accept or ()))
+        return _answer(source, node, margin, min_isr, frozenset(accept or ()), start)
 
     report = ask()
     if wait:
@@ -109,8 +137,20 @@ def wait_for(
     return report
 
 
+class _Start(NamedTuple):
+    """The release that the node starts on (empty: as before), and its directory."""
+
+    release: str
+    directory: Path | None
+
+
 def _answer(
-    source: UpgradeSource, node: int, margin: int, min_isr: int | None, accept: frozenset[str]
+    source: UpgradeSource,
+    node: int,
+    margin: int,
+    min_isr: int | None,
+    accept: frozenset[str],
+    start: _Start,
 ) -> "RestartReport":
     import time
     from dataclasses import replace
@@ -121,15 +161,26 @@ def _answer(
         ask_partitions,
         ask_quorum,
         highest_min_isr,
+        read_startup_of,
         read_state,
     )
+    from featurewatch.cli.errors import UsageError
     from featurewatch.controller.compatibility import Verdict
-    from featurewatch.monitor.upgrade import RestartRequest, check_restart, is_in_zookeeper
+    from featurewatch.controller.kraft.releases import release_of
+    from featurewatch.monitor.upgrade import (
+        RestartRequest,
+        accepted,
+        check_restart,
+        is_in_zookeeper,
+        start_checks,
+    )
     from featurewatch.streams.types import NodeId, Role
 
     state, limits = read_state(source)
     node_id = NodeId(node)
     asks_brokers = is_in_zookeeper(state.image, node_id)
+    if asks_brokers and start.release:
+        raise UsageError("--release: the metadata is in ZooKeeper, which has no such levels")
     request = RestartRequest(
         node_id,
         int(time.time() * 1000),
@@ -149,4 +200,8 @@ def _answer(
         ]
         highest = highest_min_isr(ask_brokers(source, (MIN_ISR,)), brokers)
         report = check_restart(state, replace(request, min_isr=highest), limits)
+    if start.release and "log" not in unknown:
+        startup = read_startup_of(start.directory, state.image.cluster, node_id)
+        more = start_checks(node_id, release_of(start.release), state.image.features, startup)
+        report = replace(report, checks=(*report.checks, *accepted(more, accept)))
     return report
