@@ -16,7 +16,7 @@ from featurewatch.pipeline.errors import OTHER_BRONZE_ADVICE, LakeError
 from featurewatch.pipeline.fold.messages import STATE_ROW
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
-from featurewatch.pipeline.spark.checkpoints import OLDER_FOLD, batch_end
+from featurewatch.pipeline.spark.checkpoints import OLDER_FOLD, batch_end, follow_move
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
@@ -56,6 +56,7 @@ class OlderCheckpoint:
         bronze = DeltaTable.forPath(self._lake.session, self._lake.path(MESSAGES))
         if end["reservoirId"] != bronze.detail().select("id").collect()[0]["id"]:
             raise LakeError(OTHER_BRONZE_ADVICE)
+        follow_move(files, self._path)
         # Spark reads a state store only once the session has its manager of streaming queries.
         _ = self._lake.session.streams
         reader = self._lake.session.read.format("statestore").option("stateVarName", "rows")

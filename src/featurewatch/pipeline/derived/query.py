@@ -36,7 +36,7 @@ from featurewatch.pipeline.lake.block_writer import BlockTarget, write_blocks
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
 from featurewatch.pipeline.silver.tables import QUARANTINE, SILVER
-from featurewatch.pipeline.spark.checkpoints import FOLD
+from featurewatch.pipeline.spark.checkpoints import FOLD, follow_move
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
@@ -108,6 +108,7 @@ class FoldQuery:
             self._files.remove(self._checkpoint)
             return self._older.take_over(self._start)
         self._older.remove()
+        follow_move(self._files, self._checkpoint)
         return None
 
     def _lacking(self, has_silver: bool) -> list[Table]:

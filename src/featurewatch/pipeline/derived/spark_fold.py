@@ -188,7 +188,7 @@ class FoldProcessor(StatefulProcessor):
                 start[bytes(name).decode()] = bytes(value)
             else:
                 messages.append((round_, InputMessage(topic, *fields)))
-        self._pass.begin(key[0], start or before)
+        self._pass.begin(key[0], before or start)
         for blocks in self._pass.apply(in_order(messages)):
             yield from map(_output, block_rows(blocks))
         state = self._pass.end()

@@ -49,6 +49,20 @@ class HadoopFiles:
         path, system = self._find(name)
         system.create(path).close()
 
+    def write(self, name: str, text: str) -> None:
+        """Replaces the content of a file by a text in UTF-8."""
+        path, system = self._find(name)
+        stream = system.create(path, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def place(self, name: str) -> str:
+        """Returns the whole path of a file or directory, with its scheme."""
+        path, system = self._find(name)
+        return str(system.makeQualified(path).toString())
+
     def remove(self, directory: str) -> None:
         """Removes a directory with its content, if it exists."""
         path, system = self._find(directory)

@@ -1,14 +1,50 @@
 """The files that Spark writes into the checkpoint of a streaming query."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from featurewatch.pipeline.lake.hadoop_files import HadoopFiles
 
 FOLD: Final = "fold"
 """The checkpoint of the query that fills silver and gold."""
 OLDER_FOLD: Final = "gold"
 """That of the versions before, in which the state of a cluster was a map."""
+
+
+def with_place(content: str, place: str) -> str:
+    """Returns the content of a file of a checkpoint with its paths below ``place``, where the
+    checkpoint is now: Spark writes whole paths, and looks for its files where they were at first.
+
+    ``place`` is a path with a scheme, such as ``file:/lake/checkpoints/fold``.
+    """
+    scheme, _, path = place.partition(":")
+    name = path.rpartition("/")[2]
+
+    def moved(found: re.Match[str]) -> str:
+        # In the log of a source of files the path is a URI.
+        is_uri = found[1].startswith(f"{scheme}:///")
+        return f'"{scheme}://{quote(path)}/' if is_uri else f'"{place}/'
+
+    return re.sub(rf'"([^"]*/checkpoints/{re.escape(name)})/', moved, content)
+
+
+def follow_move(files: "HadoopFiles", checkpoint: str) -> None:
+    """Corrects the paths in a checkpoint whose lake was moved or copied."""
+    place, state = files.place(checkpoint), "state/0/_metadata"
+    versions = files.names(f"{checkpoint}/{state}")
+    for folder in ("sources/1", *(f"{state}/{version}" for version in versions)):
+        for name in files.names(f"{checkpoint}/{folder}"):
+            if name.startswith("."):
+                continue
+            file = f"{checkpoint}/{folder}/{name}"
+            content = files.text(file)
+            if (moved := with_place(content, place)) != content:
+                files.write(file, moved)
 
 
 def batch_end(offsets: str) -> Mapping[str, Any]:
