@@ -210,7 +210,7 @@ class Storage:
         self._set_epochs([])
 
     def _delete_snapshots(self, newest: OffsetAndEpoch) -> None:
-        """Deletes all but the newest snapshot and the oldest one that the log has or begins with."""
+        """Deletes all but the newest snapshot and the oldest one from the start of the log on."""
         first = segments(self._directory)[0]
         needed = min(
             (one for one in snapshots(self._directory) if one.offset >= first), default=newest
