@@ -14,7 +14,7 @@ from featurewatch.common.private_files import write_private
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.server_properties import Addresses, format_properties, node_properties
-from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.kafka.specs import NEWEST_TESTED, ClusterSpec, NodeSpec, Roles
 from tests.conftest import MakeCluster
 from tests.streams.kraft.directory.log_directory import LogDirectory, leader_change
 from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
@@ -254,7 +254,13 @@ def test_the_drafts_name_of_an_option() -> None:
 
 @pytest.mark.form("document", "released")
 @pytest.mark.stack
-@pytest.mark.parametrize("release", LATEST_PRODUCTION)
+@pytest.mark.parametrize(
+    "release",
+    [
+        release if release == NEWEST_TESTED else pytest.param(release, marks=pytest.mark.nightly)
+        for release in LATEST_PRODUCTION
+    ],
+)
 def test_format_is_kafkas_own(
     release: str, stack_cache: Cache, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -295,7 +301,11 @@ def test_format_is_kafkas_own(
 
 @pytest.mark.stack
 @pytest.mark.parametrize(
-    ("release", "level", "able"), [("4.3.0", 30, ["4.3", "4.4"]), ("4.4.0", 33, ["4.4"])]
+    ("release", "level", "able"),
+    [
+        pytest.param("4.3.0", 30, ["4.3", "4.4"], marks=pytest.mark.nightly),
+        ("4.4.0", 33, ["4.4"]),
+    ],
 )
 def test_a_quorum_of_dynamic_voters(
     release: str, level: int, able: list[str], make_cluster: MakeCluster

@@ -32,7 +32,7 @@ def main() -> None:
         metavar="FACTOR",
         help="make all deadlines longer by this factor, on a busy machine (1)",
     )
-    parser.add_argument("--quick", action="store_true", help="the rows that `make test` runs")
+    parser.add_argument("--quick", action="store_true", help="the rows that `make nightly` runs")
     parser.add_argument("--list", action="store_true", help="print the rows' names, and end")
     parser.add_argument("--json", action="store_true", help="a JSON document a row")
     parser.add_argument(

@@ -42,7 +42,7 @@ class Fault:
     - ``ensemble``: a cluster in ZooKeeper mode is watched;
     - ``split``: a cluster of a controller and a broker is watched;
     - ``pipeline``: the pipeline runs too, and the verdict is on what the lake has;
-    - ``quick``: it belongs to the part that ``make test`` runs;
+    - ``quick``: it belongs to the part that ``make nightly`` runs;
     - ``patience``: by which factor deadlines are longer than usual, on a busy machine.
     """
 

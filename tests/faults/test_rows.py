@@ -16,6 +16,8 @@ from tests.faults.verdict import Verdict
 
 PLANTED = Path(__file__).parent / "planted"
 QUICK = [row for row in ROWS if row.quick]
+BY_DAY = "kill-both"
+"""Its processes are those of the other quick rows."""
 
 
 def test_names_are_unique() -> None:
@@ -64,7 +66,13 @@ def test_a_real_loss_is_noticed(running: Runner) -> None:
 
 
 @pytest.mark.stack
-@pytest.mark.parametrize("row", QUICK, ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row.name, marks=() if row.name == BY_DAY else pytest.mark.nightly)
+        for row in QUICK
+    ],
+)
 def test_quick_rows_hold(running: Runner, row: Fault) -> None:
     """Nothing is lost, doubled or contradicted, no alert is false or stays, and all continues.
 

@@ -11,7 +11,7 @@ from featurewatch.stack.java.class_archive import archive_options
 from featurewatch.stack.java.jars import Cache, java_command
 from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.server_properties import Addresses, format_properties, node_properties
-from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.kafka.specs import NEWEST_TESTED, ClusterSpec, NodeSpec, Roles
 from featurewatch.streams.events import SnapshotChunk
 from featurewatch.streams.kraft.snapshot import read_snapshot
 from featurewatch.streams.types import ClusterId
@@ -80,7 +80,12 @@ class Formatter:
         return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
-@pytest.fixture(params=LATEST_PRODUCTION)
+@pytest.fixture(
+    params=[
+        release if release == NEWEST_TESTED else pytest.param(release, marks=pytest.mark.nightly)
+        for release in LATEST_PRODUCTION
+    ]
+)
 def formatter(request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path) -> Formatter:
     """A controller's directory for each tested release."""
     tool = Formatter(request.param, stack_cache, tmp_path, random_id())

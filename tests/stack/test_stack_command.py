@@ -119,6 +119,7 @@ def test_controllers_of_the_reference_with_light_brokers(stack: Command, tmp_pat
     assert sum(log.read_text().count("unfenced broker") for log in logs) >= 30
 
 
+@pytest.mark.nightly
 def test_ensemble_alone(stack: Command) -> None:
     """Of three ZooKeeper servers one is killed, reported as down, and started again."""
     up = stack("up", "--zookeeper", "3")
@@ -141,6 +142,7 @@ def test_ensemble_alone(stack: Command) -> None:
     )
 
 
+@pytest.mark.nightly
 def test_a_stack_in_zookeeper_mode_resumes(stack: Command, tmp_path: Path) -> None:
     """Kafka in ZooKeeper mode resumes after down with its cluster id and both addresses."""
     up = stack("up", "--zookeeper-kafka", "1", "--json")
@@ -177,7 +179,14 @@ def jvms_of(directory: Path) -> list[int]:
     return jvm_pids
 
 
-@pytest.mark.parametrize("flags", [[], ["--foreground"], ["--zookeeper-kafka", "1"]])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [],
+        pytest.param(["--foreground"], marks=pytest.mark.nightly),
+        pytest.param(["--zookeeper-kafka", "1"], marks=pytest.mark.nightly),
+    ],
+)
 def test_killed_up_leaves_nothing(
     flags: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -244,6 +244,7 @@ async def test_a_change_on_the_topic_arrives_by_the_stream(own_bus: BusSettings)
 
 
 @pytest.mark.stack
+@pytest.mark.nightly
 async def test_a_bus_that_comes_back_is_followed_again(
     make_cluster: Callable[[ClusterSpec], Cluster],
 ) -> None:

@@ -30,7 +30,10 @@ class ToolScene(NamedTuple):
 ZOOKEEPER = "3.9.1-zookeeper"
 
 
-@pytest.fixture(scope="session", params=["3.9.1", "4.3.0", ZOOKEEPER])
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param("3.9.1", marks=pytest.mark.nightly), "4.3.0", ZOOKEEPER],
+)
 def scene(
     request: pytest.FixtureRequest,
     tools_of: Callable[[str], KafkaTools],

@@ -103,6 +103,7 @@ def test_histories_reach_every_state(found: Comparison, release: str) -> None:
     assert found.deliberate.keys() & ENDS_THE_PROCESS.keys()
 
 
+@pytest.mark.nightly
 def test_the_rules_of_another_release_do_not_pass(
     kafka: ControllerHarness, release: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

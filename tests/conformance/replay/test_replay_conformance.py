@@ -62,7 +62,7 @@ def records(rows: list[BronzeRow], *but: str) -> list[Record]:
     return [r for commit in commits for r in commit.records if r["type"] not in but]  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
+@pytest.mark.parametrize("release", [pytest.param("3.9.1", marks=pytest.mark.nightly), "4.3.0"])
 def test_replay_of_a_real_directory_is_what_kafka_prints(
     release: str, quorum_of: Callable[[str], Cluster], stack_cache: Cache, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from featurewatch.stack.kafka.cluster import Cluster
 from tests.conformance.kafka_tools import TOPICS, KafkaTool, KafkaTools, OurCommand
 
 
-@pytest.fixture(scope="session", params=["3.9.1", "4.3.0"])
+@pytest.fixture(scope="session", params=[pytest.param("3.9.1", marks=pytest.mark.nightly), "4.3.0"])
 def tool(request: pytest.FixtureRequest, tools_of: Callable[[str], KafkaTools]) -> KafkaTool:
     """``kafka-topics`` of each release in turn."""
     return tools_of(request.param).tool(TOPICS)

@@ -21,6 +21,7 @@ from featurewatch.controller.partitions.kraft_invariants import (
     broken_invariants,
 )
 from featurewatch.controller.partitions.legality import written_fields
+from featurewatch.streams.kraft.records.directory_ids import UNASSIGNED
 from tests.plugins.nightly import case_count, case_seeds
 
 BROKERS = range(1, 7)
@@ -209,7 +210,7 @@ def test_new_partitions(
 def test_directories_alone_are_a_change() -> None:
     """A broker that enters KRaft mode assigns its replicas to directories, and nothing else
     (KIP-858)."""
-    data = {"topicId": "T", "partitionId": 4, "directories": ["AAAAAAAAAAAAAAAAAAAAAA"]}
+    data = {"topicId": "T", "partitionId": 4, "directories": [UNASSIGNED]}
     change = CheckedChange(KraftElectionRules((3, 9)), LED, written_fields(data), {1, 2, 3}, 2)
     assert broken_invariants(change) == []
     empty = written_fields({**data, "directories": None})

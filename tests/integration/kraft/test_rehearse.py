@@ -122,6 +122,7 @@ ON_391 = (
 )
 
 
+@pytest.mark.nightly
 def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cache) -> None:
     """A fenced broker in the way, partial success, duplicates, ghosts: word for word the same."""
     brokers = tuple(

@@ -262,6 +262,11 @@ def test_what_spark_is_given_serves_kafkas_own_client(
     assert "Feature: metadata.version" in kafka_describes(where, file, tools)
 
 
+@pytest.mark.parametrize(
+    "login",
+    [stores_of_java, pytest.param(pem_in_the_properties, marks=pytest.mark.nightly)],
+    indirect=True,
+)
 def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> None:
     """watch and worker become ready, and state shows what they published."""
     configuration = str(secured.configuration(login))

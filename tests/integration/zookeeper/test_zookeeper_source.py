@@ -264,6 +264,7 @@ async def test_a_bus_that_takes_nothing(ensemble):
             assert len(watched.sink.changes) <= 6
 
 
+@pytest.mark.nightly
 async def test_ten_thousand_brokers(ensemble):
     """They are read in one go, in chunks, and one change among them costs one event."""
     root = chroot()

@@ -253,6 +253,7 @@ def test_a_failing_batch_ends_the_run_with_its_reason(
     assert len(rows(lake, MESSAGES)) == 3
 
 
+@pytest.mark.nightly
 def test_a_short_batch_is_written_without_spark(
     lake: Lake, own_bus: MakeBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

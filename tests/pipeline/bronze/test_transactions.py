@@ -177,6 +177,7 @@ def test_an_open_transaction_is_waited_for(
     assert rows(lake, GAPS) == []
 
 
+@pytest.mark.nightly
 def test_deleted_messages_between_transactions_are_a_separate_gap(
     lake: Lake, bus: BusSettings
 ) -> None:

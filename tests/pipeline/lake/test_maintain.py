@@ -144,6 +144,7 @@ def test_the_longest_times_are_taken(lake: Lake) -> None:
     assert maintained(lake, 36_500, 876_000)["messages"].rows_deleted == 0
 
 
+@pytest.mark.nightly
 def test_gold_that_cannot_be_folded_again_is_reported(
     filled: tuple[Lake, Messages], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -100,6 +100,7 @@ def test_replay_is_what_the_plain_fold_says(
     assert len(rows(lake, LEVELS, "id")) >= len(after[1])
 
 
+@pytest.mark.nightly
 def test_a_bundle_with_a_gap_is_taken_and_the_lake_continues_live(
     lake: Lake, tmp_path: Path, own_bus: Callable[[], BusSettings]
 ) -> None:

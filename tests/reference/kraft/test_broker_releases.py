@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 
 import pytest
 
@@ -30,7 +31,7 @@ SMALL = {
     "metadata.log.max.record.bytes.between.snapshots": "600",
     "metadata.max.retention.bytes": "8000",
 }
-"""A topic is enough for a snapshot, and the log before it is deleted."""
+"""A topic or two are enough for a snapshot, and the log before it is deleted."""
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +68,8 @@ def test_a_roll_through_all_levels(
             assert cluster.upgrade(level) == ""
             assert eventually(partial(_is_at, cluster, level))
             assert eventually(partial(_flows, traffic, traffic.acknowledged_count))
-            cluster.create_topic(f"at-level-{level}")
-            assert eventually(partial(_have_snapshots, cluster, level)), level
+            numbers = count()
+            assert eventually(partial(_have_snapshots, cluster, level, numbers)), level
         traffic.end_writing()
         assert eventually(lambda: traffic.unread_count == 0)
         with capsys.disabled():
@@ -82,7 +83,9 @@ def _is_at(cluster: ReferenceCluster, level: int) -> bool:
     return cluster.levels()[METADATA_VERSION] == level
 
 
-def _have_snapshots(cluster: ReferenceCluster, level: int) -> bool:
+def _have_snapshots(cluster: ReferenceCluster, level: int, numbers: Iterator[int]) -> bool:
+    """Creates another topic; whether each controller has a snapshot of the level."""
+    cluster.create_topic(f"at-level-{level}-{next(numbers)}")
     return all(level in snapshot_levels(node) for node in cluster.controllers)
 
 

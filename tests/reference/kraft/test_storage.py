@@ -94,10 +94,11 @@ def flush(log: Log) -> Flush:
 
 
 def content(log: Log) -> tuple[object, ...]:
-    """What must come back, from the newest snapshot on."""
+    """What must come back: the snapshots, and the log from the newest one on."""
     newest = max(log.snapshots, default=LOG_START)
     batches = [batch for batch in log.batches if batch.base >= newest.offset]
-    return (newest, log.snapshots.get(newest), batches, log.end, log.last_epoch)
+    kept = sorted(log.snapshots)
+    return (kept, log.snapshots.get(newest), batches, log.end, log.last_epoch)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -14,14 +14,13 @@ from featurewatch.controller.rehearsal.partitions.state import (
     TopicSettings,
 )
 from featurewatch.streams.events import Event, LogCommit, RecordJson
+from featurewatch.streams.kraft.records.directory_ids import LOST, UNASSIGNED
 from tests.controller.rehearsal.partitions.log_records import changed, partition, setting, topic
 from tests.simulation import records as r
 from tests.simulation.records import MV
 from tests.tables.images import fold_all
 
 T0 = TopicPartition("t", 0)
-LOST = "AAAAAAAAAAAAAAAAAAAAAQ"
-UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def with_data(record: RecordJson, **fields: object) -> RecordJson:

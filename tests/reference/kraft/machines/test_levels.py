@@ -8,7 +8,6 @@ from featurewatch.controller.kraft import release_of
 from featurewatch.controller.kraft.releases import production_levels
 from featurewatch.reference.kraft.machines.metadata.levels import (
     FEATURE_LEVEL,
-    MIGRATING,
     FieldRule,
     Loss,
     TypeRule,
@@ -16,6 +15,7 @@ from featurewatch.reference.kraft.machines.metadata.levels import (
     records_at,
 )
 from featurewatch.reference.kraft.machines.metadata.records import Record
+from featurewatch.streams.kraft.records.directory_ids import MIGRATING
 
 NEWEST: Final = release_of("4.4")
 CHANGES: Final[dict[int, bool]] = {

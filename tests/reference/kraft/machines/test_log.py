@@ -80,6 +80,20 @@ def test_positions_beside_a_snapshot(offset: int, epoch: int, loads: bool) -> No
     assert position.is_valid is not loads
 
 
+def test_the_oldest_snapshot_says_who_may_read_on() -> None:
+    """As long as the log before it is there; a newer one in between is given up."""
+    log = log_of("0-3@1 4@3 5-6@5")
+    taken = [OffsetAndEpoch(4, 1), OffsetAndEpoch(5, 3), OffsetAndEpoch(7, 5)]
+    for at in taken:
+        log.add_snapshot(at, snapshot_of(at), trims=False)
+    assert [*log.snapshots] == [taken[0], taken[2]]
+    assert log.position(4, 1).is_valid
+    assert log.position(4, 0).snapshot == taken[2]
+    log.add_snapshot(taken[2], snapshot_of(taken[2]), trims=True)
+    assert [*log.snapshots] == [taken[2]]
+    assert log.position(5, 3).snapshot == taken[2]
+
+
 def test_cutting_off() -> None:
     """At a batch's border, or before the batch that holds the offset."""
     for offset, end, epoch in ((9, 6, 3), (5, 5, 3), (4, 4, 1), (2, 0, 0), (0, 0, 0)):

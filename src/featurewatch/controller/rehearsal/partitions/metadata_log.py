@@ -18,6 +18,7 @@ from featurewatch.controller.rehearsal.partitions.state import (
     election_rules,
 )
 from featurewatch.streams.events import UNREADABLE, LogCommit, LogGap, RecordJson, SnapshotChunk
+from featurewatch.streams.kraft.records.directory_ids import is_online
 from featurewatch.streams.kraft.records.selection import PARTITION_RECORD_TYPES
 from featurewatch.streams.types import Role
 from featurewatch.tables.image.cluster import ClusterImage
@@ -37,9 +38,6 @@ SETTINGS: Final = frozenset({MIN_ISR, UNCLEAN})
 
 _CONFIG: Final = "CONFIG_RECORD"
 _TOPIC, _BROKER = 2, 4
-_NO_DIRECTORY: Final = frozenset({"AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAg"})
-"""``DirectoryId.UNASSIGNED`` and ``MIGRATING``: the replica is taken to be online."""
-_LOST_DIRECTORY: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 Data = Mapping[str, Any]
 
@@ -149,7 +147,7 @@ class PartitionLog:
         for key, partition in self._image.partitions.items():
             directories = self._directories.get(key, ())
             for broker_id, directory in zip(partition.replicas, directories, strict=False):
-                if not _is_online(directory, self._online.get(broker_id, ())):
+                if not is_online(directory, self._online.get(broker_id, ())):
                     yield self._named(key), broker_id
 
     # -- records -----------------------------------------------------------------------------------
@@ -171,14 +169,6 @@ class PartitionLog:
     def _change_broker(self, data: Data) -> None:
         if data.get("logDirs"):
             self._online[_integer(data["brokerId"])] = tuple(data["logDirs"])
-
-
-def _is_online(directory: str, online: tuple[str, ...]) -> bool:
-    """Whether a replica's directory works; a broker that lists none is not known to have lost
-    one."""
-    if directory in _NO_DIRECTORY:
-        return True
-    return directory != _LOST_DIRECTORY and (not online or directory in online)
 
 
 def topic_settings(values: Mapping[str, str]) -> TopicSettings:

@@ -189,14 +189,15 @@ class Log:
         return end
 
     def add_snapshot(self, snapshot: OffsetAndEpoch, data: bytes, *, trims: bool) -> None:
-        """Adds a snapshot of what the log holds; with ``trims`` deletes the log before it."""
+        """Adds a snapshot of what the log holds; with ``trims`` deletes the log before it.
+
+        The oldest one stays until then: by its epoch it is decided who may read on (`position`).
+        """
         self.snapshots[snapshot] = data
         if trims:
             self._begin_at(snapshot, self.batches[self._index(snapshot.offset) :])
-        newest = max(self.snapshots)
-        self.snapshots = {
-            one: content for one, content in self.snapshots.items() if one in (self.start, newest)
-        }
+        kept = (self.start, min(self.snapshots), max(self.snapshots))
+        self.snapshots = {one: content for one, content in self.snapshots.items() if one in kept}
 
     def find_voters(self) -> None:
         """Looks for voters that no record in the log has in the newest snapshot beside it.

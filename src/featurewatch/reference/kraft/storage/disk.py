@@ -210,10 +210,10 @@ class Storage:
         self._set_epochs([])
 
     def _delete_snapshots(self, newest: OffsetAndEpoch) -> None:
-        """Deletes all but the newest snapshot and that which the log needs at its start."""
+        """Deletes all but the newest snapshot and the oldest one from the start of the log on."""
         first = segments(self._directory)[0]
         needed = min(
-            (one for one in snapshots(self._directory) if one.offset >= first > 0), default=newest
+            (one for one in snapshots(self._directory) if one.offset >= first), default=newest
         )
         for snapshot in snapshots(self._directory):
             if snapshot not in (needed, newest):

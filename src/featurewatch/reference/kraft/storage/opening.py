@@ -107,8 +107,10 @@ def _load(directory: Path, static_voters: VoterSet) -> Log:
         log.install(newest, found[newest])
         for base in reversed(bases):
             (directory / f"{base:020}.log").unlink()
-    elif newest not in log.snapshots:
-        log.add_snapshot(newest, found[newest], trims=False)
+    else:
+        oldest = min(one for one in found if one >= log.start)
+        for one in sorted({oldest, newest} - log.snapshots.keys()):
+            log.add_snapshot(one, found[one], trims=False)
     log.high_watermark = max(log.high_watermark, newest.offset)
     return log
 

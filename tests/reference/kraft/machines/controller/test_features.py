@@ -20,9 +20,9 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     UpdateFeaturesResponse,
 )
 from featurewatch.reference.kraft.machines.controller.settings import Form
-from featurewatch.reference.kraft.machines.metadata.levels import MIGRATING
 from featurewatch.reference.kraft.machines.metadata.records import Record, record, records_of
 from featurewatch.reference.kraft.machines.metadata.state import Feature
+from featurewatch.streams.kraft.records.directory_ids import MIGRATING
 from featurewatch.streams.types import FeatureName, OffsetAndEpoch, SupportedRanges
 from tests.reference.kraft.machines.controller.driven import (
     Driven,

@@ -19,7 +19,7 @@ from featurewatch.reference.kraft.machines.controller.requests import (
     DeleteTopicState,
     IncrementalAlterConfigs,
 )
-from featurewatch.reference.kraft.machines.metadata.levels import MIGRATING
+from featurewatch.streams.kraft.records.directory_ids import MIGRATING
 from tests.reference.kraft.machines.controller.driven import Driven, led, uuid
 
 

@@ -14,13 +14,12 @@ from typing import Any, Final, NamedTuple
 from featurewatch.kafka.releases import from_releases, release_files
 from featurewatch.kafka.releases.merge import gates
 from featurewatch.reference.kraft.machines.metadata.records import Record
+from featurewatch.streams.kraft.records.directory_ids import MIGRATING
 from featurewatch.streams.kraft.records.schema import RecordSchema, record_table
 from featurewatch.streams.types import METADATA_VERSION
 
 FEATURE_LEVEL: Final = "FEATURE_LEVEL_RECORD"
 MIGRATION_STATE: Final = "ZK_MIGRATION_STATE_RECORD"
-MIGRATING: Final = "AAAAAAAAAAAAAAAAAAAAAg"
-"""``DirectoryId.MIGRATING``: the directory of a replica at a level that has no directories."""
 
 
 class Loss(NamedTuple):

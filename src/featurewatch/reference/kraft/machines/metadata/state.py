@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from immutables import Map
 
-from featurewatch.reference.kraft.machines.metadata.levels import MIGRATING
 from featurewatch.reference.kraft.machines.metadata.records import Record
+from featurewatch.streams.kraft.records.directory_ids import MIGRATING, UNASSIGNED, is_online
 from featurewatch.streams.types import (
     METADATA_VERSION,
     FeatureLevel,
@@ -25,10 +25,6 @@ NO_LEADER: Final = -1
 TOPIC: Final = 2
 BROKER: Final = 4
 """Types of resources that have settings (``ConfigResource.Type``)."""
-
-UNASSIGNED: Final = "AAAAAAAAAAAAAAAAAAAAAA"
-LOST: Final = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""Directory ids that stand for no directory, as `MIGRATING` does (``DirectoryId``)."""
 
 _RANGES: Final[dict[tuple["Feature", ...], SupportedRanges]] = {}
 _MAX_RANGES: Final = 1000
@@ -88,9 +84,7 @@ class Broker(NamedTuple):
 
     def has_online(self, directory: str) -> bool:
         """Whether a directory is online, as far as is known (``DirectoryId.isOnline``)."""
-        if directory in (MIGRATING, UNASSIGNED):
-            return True
-        return directory != LOST and (not self.log_dirs or directory in self.log_dirs)
+        return is_online(directory, self.log_dirs)
 
     @property
     def takes_replicas(self) -> bool:

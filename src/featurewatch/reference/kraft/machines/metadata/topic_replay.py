@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from featurewatch.reference.kraft.machines.metadata.levels import MIGRATING
 from featurewatch.reference.kraft.machines.metadata.records import Data, Record
 from featurewatch.reference.kraft.machines.metadata.state import (
     TOPIC,
@@ -10,6 +9,7 @@ from featurewatch.reference.kraft.machines.metadata.state import (
     Partition,
     Topic,
 )
+from featurewatch.streams.kraft.records.directory_ids import MIGRATING
 
 _NO_CHANGE: Final = -2
 
