@@ -105,7 +105,8 @@ def evaluate(
     """
     after = context.image
     renamed = _renamed(before, after, firing, cause)
-    firing = firing.update(renamed)
+    if renamed:
+        firing = firing.update(renamed)
     subjects = dict.fromkeys(touched_subjects(before, after, delta, firing))
     subjects |= dict.fromkeys(overdue_subjects(before, delta, firing, context, due))
     subjects |= {Subject(SubjectKind.PARTITIONS, name): None for name in partitions}
