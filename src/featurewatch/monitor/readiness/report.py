@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from immutables import Map
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.advisories import Advisory
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
@@ -19,6 +20,7 @@ from featurewatch.controller.software import (
     release_of_capabilities,
     software_name,
 )
+from featurewatch.kafka.releases import on_reread
 from featurewatch.monitor.readiness.active_controller import active_controller, active_state
 from featurewatch.monitor.readiness.blockers import (
     Blocker,
@@ -228,7 +230,9 @@ def assess_readiness(
         ghosts=tuple(NodeRef(*key) for key in ghosts),
         divergences=divergences(image, now_ms),
         controller_response=response,
-        downgrade_path=_downgrade_path(image, target_levels),
+        downgrade_path=_downgrade(image.features.levels, context.target)
+        if is_kraft(image)
+        else None,
         learned=notes_of_learned(
             (key.capabilities for key in image.nodes.classes),
             image.features.levels,
@@ -357,9 +361,12 @@ def _features(
     return tuple(features)
 
 
-def _downgrade_path(image: ClusterImage, target_levels: Levels) -> DowngradePath | None:
-    if not is_kraft(image):
-        return None
-    current = image.features.levels
-    levels = {**current, **target_levels}
+@weighted_cache(lambda current, target: len(current) + len(target))  # a fleet has few of them
+def _downgrade(
+    current: Map[FeatureName, FeatureLevel], target: Map[FeatureName, FeatureLevel]
+) -> DowngradePath | None:
+    levels = {**current, **target}
     return downgrade_path(current, {name: level for name, level in levels.items() if level > 0})
+
+
+on_reread(_downgrade.cache_clear)
