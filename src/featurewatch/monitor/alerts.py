@@ -278,7 +278,7 @@ def _renamed(
     before: ClusterImage, after: ClusterImage, firing: FiringAlerts, cause: Cause
 ) -> dict[Subject, tuple[Alert, ...]]:
     """All alerts that fire, by subject, where the cluster has another name now; else none."""
-    if before.sources.statuses is after.sources.statuses:
+    if not firing or before.sources.statuses is after.sources.statuses:
         return {}
     name = after.sources.cluster_name
     if name == before.sources.cluster_name:

@@ -176,7 +176,7 @@ def is_offline(image: ClusterImage, key: NodeKey) -> bool:
     if image.authority is not Authority.LOG:
         return node.silent
     answer = image.answers.nodes.nodes.get(key)
-    if image.responds(key):
+    if answer is not None and image.responds(key):
         return False
     if answer is not None and answer.silent:
         return node.fenced or key.role is Role.CONTROLLER
