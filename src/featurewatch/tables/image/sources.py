@@ -295,9 +295,7 @@ class SourcesImage:
             failing_since = failing_since.set(status.source, -1)
             stalled = stalls.get(status.source, Stalls()).add(shortened(status.detail))
             stalls = stalls.set(status.source, stalled)
-        return type(self)(
-            statuses, caught_up, self.unreadable, self.read, failing_since, stalls
-        )
+        return type(self)(statuses, caught_up, self.unreadable, self.read, failing_since, stalls)
 
     def without(self, source: str) -> Self:
         """This image without a source that has a status."""
