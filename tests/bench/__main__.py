@@ -92,6 +92,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "page": lambda: on_a_bus(_module("page").run, partitions=8),
     "roll-picture": lambda: _module("roll_picture").run(),
     "pipeline": lambda: _module("pipeline").run(),
+    "pipeline-message": lambda: iter([_module("message_cost").measure()]),
     "replay": lambda: _module("replay").run(),
     "history": lambda: _module("history").run(),
     "audit": lambda: _module("audit").run(),

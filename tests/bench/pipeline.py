@@ -48,7 +48,6 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.run import run_on, run_once, stages
-from featurewatch.pipeline.silver.record_rows import RECORD_ROWS
 from featurewatch.pipeline.silver.tables import SILVER
 from featurewatch.pipeline.spark.session import spark_session
 from featurewatch.stack.java.jars import Cache, default_cache
@@ -57,49 +56,24 @@ from featurewatch.stack.kafka.specs import single_bus
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import encode
-from featurewatch.streams.events import CommitKind, LogCommit, SourceState, SourceStatus
+from featurewatch.streams.events import CommitKind, LogCommit
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId
 from tests.bench import first_batch
 from tests.bench.event_schema import event_ddl
+from tests.bench.histories import IN_A_COMMIT, history
 from tests.bench.turns import FEATUREWATCH, medians
-from tests.bench.worker import level, records
+from tests.bench.worker import level
 from tests.pipeline.filling import Messages, put
 
 CLUSTERS: Final = 8
 RECORDS: Final = 375_000
 """Of each cluster."""
-NODES: Final = 100
-IN_A_COMMIT: Final = 100
 ROUNDS: Final = 7
 """Of the comparison with one process: on a shared machine the ratio of one is off by a fifth."""
-NOW_MS: Final = 1_750_000_000_000
 CHANGES: Final = 15
 """Whose way through the stream is timed, one after the other."""
 PATIENCE_S: Final = 240.0
-
-
-def history(
-    cluster: ClusterId, total: int, *, everything: bool = True
-) -> Iterator[LogCommit | SourceStatus]:
-    """The commits of a cluster, and a heartbeat after each."""
-    source = records(total, NODES)
-    for first in range(0, total, IN_A_COMMIT):
-        last, at_ms = first + IN_A_COMMIT - 1, NOW_MS + first
-        generated = [next(source) for _ in range(IN_A_COMMIT)]
-        wanted = (
-            generated
-            if everything
-            else [record for record in generated if record["type"] in RECORD_ROWS]
-        )
-        left = (
-            {"PARTITION_CHANGE_RECORD": len(generated) - len(wanted)}
-            if len(generated) > len(wanted)
-            else {}
-        )
-        yield LogCommit(cluster, CommitKind.BATCH, first, last, 1, at_ms, wanted, left, at_ms)
-        state = (last, 1, last + 1, 1, 1)
-        yield SourceStatus(cluster, "kraft", SourceState.FOLLOWING, *state, "", at_ms)
 
 
 def fill(lake: Lake, clusters: int, total: int, *, everything: bool = True) -> int:

@@ -3,7 +3,10 @@
 import ast
 import inspect
 from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from operator import is_not
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from featurewatch.monitor import alerts, touched
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, NO_TIMES, Timer
 from featurewatch.monitor.rules import (
+    READABLE_PARTS,
     READS_BY_KIND,
     RULES,
     RULES_BY_KIND,
@@ -23,6 +27,7 @@ from featurewatch.monitor.rules import (
     needs_evaluation,
 )
 from featurewatch.streams.types import NodeId, NodeKey, Role
+from featurewatch.tables.image.cluster import Authority
 from tests.simulation import records as r
 from tests.simulation.records import MV, TV
 from tests.tables.images import fold_all
@@ -64,6 +69,18 @@ def test_a_rule_names_what_it_reads(kind: SubjectKind) -> None:
         Rule("new", "something new", kind, _find)
     with pytest.raises(TypeError, match="nothing evaluates the reads of a source"):
         Rule("new", "something new", SubjectKind.SOURCE, _find, reads=lambda image: (image,))
+
+
+@pytest.mark.parametrize("authority", Authority)
+def test_rules_read_no_part_that_a_heartbeat_replaces(authority: Authority) -> None:
+    """A rule that reads another part than `READABLE_PARTS` would not be evaluated in time."""
+    image = replace(fold_all([r.commit(0, r.register(1, {MV: (1, 21)}))]), authority=authority)
+    others = [field.name for field in fields(image) if field.name not in READABLE_PARTS]
+    # Parts without any field, and not the same ones.
+    unreadable: list[dict[str, Any]] = [{name: object() for name in others} for _ in range(2)]
+    one, other = (replace(image, **parts) for parts in unreadable)
+    for reads in (reads for functions in READS_BY_KIND.values() for reads in functions):
+        assert not any(map(is_not, reads(one), reads(other)))
 
 
 def _kinds_in(module: ModuleType, definition: ast.AST) -> Iterator[SubjectKind]:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
+from immutables import Map
+
 from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.kraft import ControllerState, replay_refusal
 from featurewatch.controller.kraft.releases import Release, production_levels, releases
@@ -194,11 +196,19 @@ def startable_releases(levels: Mapping[FeatureName, FeatureLevel]) -> tuple[str,
     A broker that does not support a level is refused at its registration, and a controller stops at
     its record (``ClusterControlManager.registerBroker``, ``FeatureControlManager.replay``).
     """
+    return _startable_releases(Map(levels))
+
+
+@weighted_cache(len)
+def _startable_releases(levels: Map[FeatureName, FeatureLevel]) -> tuple[str, ...]:
     return tuple(
         release.name
         for release in releases().values()
         if all(release.supported.of(feature).includes(level) for feature, level in levels.items())
     )
+
+
+on_reread(_startable_releases.cache_clear)
 
 
 def format_releases(names: Iterable[str]) -> str:

@@ -105,7 +105,8 @@ def evaluate(
     """
     after = context.image
     renamed = _renamed(before, after, firing, cause)
-    firing = firing.update(renamed)
+    if renamed:
+        firing = firing.update(renamed)
     subjects = dict.fromkeys(touched_subjects(before, after, delta, firing))
     subjects |= dict.fromkeys(overdue_subjects(before, delta, firing, context, due))
     subjects |= {Subject(SubjectKind.PARTITIONS, name): None for name in partitions}
@@ -277,7 +278,7 @@ def _renamed(
     before: ClusterImage, after: ClusterImage, firing: FiringAlerts, cause: Cause
 ) -> dict[Subject, tuple[Alert, ...]]:
     """All alerts that fire, by subject, where the cluster has another name now; else none."""
-    if before.sources.statuses is after.sources.statuses:
+    if not firing or before.sources.statuses is after.sources.statuses:
         return {}
     name = after.sources.cluster_name
     if name == before.sources.cluster_name:

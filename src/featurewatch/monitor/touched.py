@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from operator import is_not
+from operator import attrgetter, is_not
 from typing import Final
 
 from featurewatch.controller.software import is_unknown_release
@@ -10,6 +10,7 @@ from featurewatch.monitor.quorum.timers import has_overdue
 from featurewatch.monitor.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState
 from featurewatch.monitor.rules import (
+    READABLE_PARTS,
     READS_BY_KIND,
     RuleContext,
     Subject,
@@ -26,6 +27,7 @@ from featurewatch.tables.image.zookeeper import FEATURES_PATHS
 Firing = Mapping[Subject, object]
 """The subjects with firing alerts."""
 
+_READABLE_PARTS: Final = attrgetter(*READABLE_PARTS)
 _UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _RELEASE: Final = Subject(SubjectKind.RELEASE, "")
 _QUORUM: Final = Subject(SubjectKind.QUORUM, "")
@@ -45,11 +47,11 @@ def touched_subjects(
         subjects.update(
             (Subject(SubjectKind.ZNODE, path), None) for path in _touched_paths(before, after)
         )
-    is_learned = _is_learned(before, after, firing)
-    if after.ready and (_evaluates_again(before, after) or is_learned):
-        subjects.update(_all_subjects(after, firing))
-    elif after.ready:
-        subjects.update(_subjects_of_delta(before, after, delta, firing))
+    if after.ready:
+        if _evaluates_again(before, after) or _is_learned(before, after, firing):
+            subjects.update(_all_subjects(after, firing))
+        elif delta.nodes or before.features is not after.features:
+            subjects.update(_subjects_of_delta(before, after, delta, firing))
     for kind in _kinds_to_evaluate(before, after):
         subjects.update((subject, None) for subject in _subjects_of(kind, before, after))
     return subjects
@@ -168,6 +170,8 @@ def _subjects_of_delta(
 
 def _kinds_to_evaluate(before: ClusterImage, after: ClusterImage) -> Iterator[SubjectKind]:
     """The kinds of which some rule reads a part of the image that was replaced."""
+    if not any(map(is_not, _READABLE_PARTS(before), _READABLE_PARTS(after))):
+        return  # the ordinary heartbeat
     for kind, functions in READS_BY_KIND.items():
         for reads in functions:
             if any(map(is_not, reads(before), reads(after))):

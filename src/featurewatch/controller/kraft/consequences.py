@@ -54,6 +54,7 @@ def consequences() -> Mapping[tuple[FeatureName, FeatureLevel], Consequence]:
     return {(consequence.feature, consequence.level): consequence for consequence in catalogue}
 
 
+@from_releases
 def between(feature: FeatureName, low: int, high: int) -> tuple[Consequence, ...]:
     """The consequences of the levels above ``low`` up to ``high``, in ascending order.
 

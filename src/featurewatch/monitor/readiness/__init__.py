@@ -20,6 +20,7 @@ from featurewatch.monitor.readiness.report import (
     NodeRef,
     ReadinessReport,
     assess_readiness,
+    assess_releases,
     release_levels,
 )
 from featurewatch.monitor.readiness.state_timers import (
@@ -56,6 +57,7 @@ __all__ = [
     "advance_timers",
     "applied_by_all",
     "assess_readiness",
+    "assess_releases",
     "downgrade_path",
     "format_releases",
     "known_faults",

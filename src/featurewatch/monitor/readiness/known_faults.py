@@ -2,11 +2,16 @@
 
 from collections.abc import Collection, Mapping
 
+from immutables import Map
+
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.advisories import Advisory, advisories
 from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.software import release_name
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey
 from featurewatch.tables.image.cluster import ClusterImage
+
+Levels = Map[FeatureName, FeatureLevel]
 
 
 def known_faults(
@@ -27,9 +32,13 @@ def known_faults(
         if (name := release_name(key.capabilities)) is not None
         and any(NodeKey(key.role, node_id) not in ghosts for node_id in ids)
     }
-    return advisories(
-        running,
-        None if target is None else target.name,
-        before=levels,
-        after={**levels, **target_levels},
-    )
+    name = None if target is None else target.name
+    return _advisories(frozenset(running), name, levels, Map(target_levels))
+
+
+@weighted_cache(lambda running, _, *levels: len(running) + sum(map(len, levels)))
+def _advisories(
+    running: frozenset[str], target: str | None, before: Levels, changes: Levels
+) -> tuple[Advisory, ...]:
+    """The advisories of a way, which many clusters go."""
+    return advisories(running, target, before=before, after={**before, **changes})

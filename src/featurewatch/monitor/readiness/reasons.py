@@ -131,9 +131,11 @@ def _voter_reasons(context: ReadinessContext) -> list[Reason]:
     level, current = (
         levels.get(KRAFT_VERSION, off) for levels in (context.target, image.features.levels)
     )
+    if level <= current:
+        return []
     voters = image.log.quorum.voters
     release = active_controller(image).release
-    if level <= current or release is None or not rules_of(release.name).raft_decides:
+    if release is None or not rules_of(release.name).raft_decides:
         return []
     registered = {voter: image.nodes.get(NodeKey(Role.CONTROLLER, voter)) for voter in voters}
     capabilities_by_voter = {voter: node.capabilities for voter, node in registered.items() if node}

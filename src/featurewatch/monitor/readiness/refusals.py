@@ -52,7 +52,7 @@ def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
         return None
     # Reads the maps directly: this runs for each node that an event touches.
     node, answer = image.nodes.nodes.get(key), image.answers.nodes.nodes.get(key)
-    advertised = answer if image.responds(key) else node
+    advertised = answer if answer is not None and image.responds(key) else node
     if node is None and answer is not None and not answer.silent:
         advertised = answer  # as it was known last; a registration would count instead
     if advertised is None or advertised.migrating or (node is not None and node.migrating):

@@ -1,11 +1,12 @@
 """The readiness report: the verdict on levels, the blockers and the consequences."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from immutables import Map
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.advisories import Advisory
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
@@ -19,14 +20,11 @@ from featurewatch.controller.software import (
     release_of_capabilities,
     software_name,
 )
-from featurewatch.monitor.readiness.active_controller import active_controller, active_state
-from featurewatch.monitor.readiness.blockers import (
-    Blocker,
-    ReadinessContext,
-    blockers_of,
-    ghosts_of,
-)
-from featurewatch.monitor.readiness.divergence import NodeDivergence, divergences
+from featurewatch.kafka.releases import on_reread
+from featurewatch.monitor.readiness.active_controller import active_controller
+from featurewatch.monitor.readiness.blockers import Blocker, ReadinessContext, blockers_of
+from featurewatch.monitor.readiness.cluster_facts import ClusterFacts
+from featurewatch.monitor.readiness.divergence import NodeDivergence
 from featurewatch.monitor.readiness.elr_settings import (
     ELR_VERSION,
     ElrSettings,
@@ -47,8 +45,6 @@ from featurewatch.monitor.readiness.upgrade_state import (
     FeatureUpgradeState,
     UpgradeState,
     is_kraft,
-    newest_running,
-    upgrade_state_of,
 )
 from featurewatch.streams.types import (
     METADATA_VERSION,
@@ -190,20 +186,36 @@ def assess_readiness(
 
     The cost follows the number of node classes and of blockers.
     """
-    ghosts = ghosts_of(ReadinessContext(image, Map(), times, limits, now_ms))
-    newest = newest_running(image.nodes.classes.items(), ghosts)
+    return _assess(ClusterFacts(image, times, limits, now_ms), target, levels, min_isr)
+
+
+def assess_releases(
+    image: ClusterImage, targets: Iterable[Release]
+) -> Iterator[tuple[Release, ReadinessReport]]:
+    """Yields each release and the report of `assess_readiness` for it, at no given time."""
+    facts = ClusterFacts(image, NO_TIMES, DEFAULT_LIMITS, -1)
+    return ((target, _assess(facts, target)) for target in targets)
+
+
+def _assess(
+    facts: ClusterFacts,
+    target: Release | None,
+    levels: Levels | None = None,
+    min_isr: MinIsrFacts | None = None,
+) -> ReadinessReport:
+    image, times, now_ms = facts.image, facts.times, facts.now_ms
+    ghosts, newest, upgrade_state = facts.ghosts, facts.newest, facts.upgrade_state
     if target is None and levels is None and newest is not None:
         target = release_of_capabilities(newest)
     target_levels = {**(_release_levels(image, target) if target else {}), **(levels or {})}
-    upgrade_state = upgrade_state_of(image)
-    context = ReadinessContext(image, Map(target_levels), times, limits, now_ms)
+    context = ReadinessContext(image, Map(target_levels), times, facts.limits, now_ms)
     blockers = blockers_of(context)
-    response = _controller_response(image, target_levels)
+    response = _controller_response(facts, target_levels)
     reasons = reasons_of(context, target, newest)
     if target is None and not target_levels:
         reasons.append((Verdict.UNKNOWN, _no_target(newest)))
     if response is None and _level_updates(image, target_levels) and is_kraft(image):
-        doubt = active_controller(image).doubt
+        doubt = facts.active.doubt
         reasons += [(Verdict.UNKNOWN, doubt)] if doubt else []
     if response is not None and not response.accepted:
         reasons.append((Verdict.NO, f"Kafka's controller refuses: {response.refusals[0]}"))
@@ -226,9 +238,11 @@ def assess_readiness(
         features=_features(context, upgrade_state.features, blockers),
         blockers=blockers,
         ghosts=tuple(NodeRef(*key) for key in ghosts),
-        divergences=divergences(image, now_ms),
+        divergences=facts.divergences,
         controller_response=response,
-        downgrade_path=_downgrade_path(image, target_levels),
+        downgrade_path=_downgrade(image.features.levels, context.target)
+        if is_kraft(image)
+        else None,
         learned=notes_of_learned(
             (key.capabilities for key in image.nodes.classes),
             image.features.levels,
@@ -286,13 +300,13 @@ def _level_updates(image: ClusterImage, target_levels: Levels) -> tuple[LevelUpd
     )
 
 
-def _controller_response(image: ClusterImage, target_levels: Levels) -> ControllerResponse | None:
+def _controller_response(facts: ClusterFacts, target_levels: Levels) -> ControllerResponse | None:
+    image, active = facts.image, facts.active
     updates = _level_updates(image, target_levels)
-    active = active_controller(image)
     if not is_kraft(image) or not updates or image.incomplete or active.release is None:
         return None
     request = UpdateRequest(updates, dry_run=True)
-    decision = decide_update(active.release.name, active_state(image, active), request)
+    decision = decide_update(active.release.name, facts.controller_state, request)
     return ControllerResponse(
         active.node_id,
         active.release.name,
@@ -357,9 +371,12 @@ def _features(
     return tuple(features)
 
 
-def _downgrade_path(image: ClusterImage, target_levels: Levels) -> DowngradePath | None:
-    if not is_kraft(image):
-        return None
-    current = image.features.levels
-    levels = {**current, **target_levels}
+@weighted_cache(lambda current, target: len(current) + len(target))  # a fleet has few of them
+def _downgrade(
+    current: Map[FeatureName, FeatureLevel], target: Map[FeatureName, FeatureLevel]
+) -> DowngradePath | None:
+    levels = {**current, **target}
     return downgrade_path(current, {name: level for name, level in levels.items() if level > 0})
+
+
+on_reread(_downgrade.cache_clear)

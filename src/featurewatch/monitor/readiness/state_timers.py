@@ -138,9 +138,10 @@ def advance_timers(
     if refused is not times.refused:
         due_ms = min(due_ms, at_ms + limits.refusal_ms)
     quorum = advance_quorum(times.quorum, before, after, at_ms, limits)
-    after_times = StateTimers(states, offline, refused, quorum, due_ms)
     is_same = states is times.states and offline is times.offline and refused is times.refused
-    return times if is_same and quorum is times.quorum else after_times
+    if is_same and quorum is times.quorum:
+        return times
+    return StateTimers(states, offline, refused, quorum, due_ms)
 
 
 def take_due(times: StateTimers, limits: Limits, now_ms: int) -> tuple[StateTimers, list[NodeKey]]:
@@ -175,7 +176,7 @@ def is_offline(image: ClusterImage, key: NodeKey) -> bool:
     if image.authority is not Authority.LOG:
         return node.silent
     answer = image.answers.nodes.nodes.get(key)
-    if image.responds(key):
+    if answer is not None and image.responds(key):
         return False
     if answer is not None and answer.silent:
         return node.fenced or key.role is Role.CONTROLLER

@@ -8,6 +8,7 @@ from typing import Final
 
 from immutables import Map
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.monitor.rules.features import FEATURE_RULES
 from featurewatch.monitor.rules.left_out import LEFT_OUT_RULES
 from featurewatch.monitor.rules.log import LOG_RULES
@@ -18,6 +19,7 @@ from featurewatch.monitor.rules.quorum import QUORUM_RULES
 from featurewatch.monitor.rules.releases import RELEASE_RULES
 from featurewatch.monitor.rules.rule import (
     MAX_ALERTS,
+    READABLE_PARTS,
     ROOM_AT,
     Finding,
     Rule,
@@ -71,6 +73,7 @@ def node_preconditions(
     return tuple(precondition(capabilities, levels) for precondition in _NODE_PRECONDITIONS)
 
 
+@weighted_cache(lambda capabilities, levels: len(capabilities.ranges) + len(levels))
 def needs_evaluation(capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
     """Whether any rule without a timer may have findings about nodes with these capabilities."""
     return any(precondition(capabilities, levels) for precondition in _NODE_PRECONDITIONS)
@@ -78,6 +81,7 @@ def needs_evaluation(capabilities: Capabilities, levels: Map[FeatureName, Featur
 
 __all__ = [
     "MAX_ALERTS",
+    "READABLE_PARTS",
     "READS_BY_KIND",
     "ROOM_AT",
     "RULES",

@@ -66,7 +66,9 @@ def _incomplete(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 
 def _parts(image: ClusterImage) -> tuple[object, ...]:
-    return image.authority, image.log.migration, image.zookeeper, image.nodes
+    # Registrations count while brokers in ZooKeeper lack theirs; else every commit would be judged.
+    nodes = image.nodes if image.zookeeper.unregistered else None
+    return image.authority, image.log.migration, image.zookeeper, nodes
 
 
 MIGRATION_RULES: Final = (

@@ -95,6 +95,9 @@ Reads = Callable[[ClusterImage], tuple[object, ...]]
 When one of them is replaced, all subjects of the rule's kind are evaluated.
 """
 
+READABLE_PARTS: Final = ("authority", "features", "nodes", "log", "zookeeper", "answers")
+"""The parts of an image that `Reads` may read: those that a heartbeat does not replace."""
+
 _READING: Final = (
     SubjectKind.FEATURE,
     SubjectKind.LOG,

@@ -13,7 +13,7 @@ import orjson
 
 from featurewatch.controller.kraft import releases
 from featurewatch.monitor.migration import in_progress
-from featurewatch.monitor.readiness import assess_readiness
+from featurewatch.monitor.readiness import assess_releases
 from featurewatch.monitor.readiness.target_row import target_row
 from featurewatch.pipeline.fold.intervals import HistoryRow
 from featurewatch.tables.image.cluster import Authority, ClusterImage
@@ -102,7 +102,7 @@ def readiness_rows(image: ClusterImage, day: int) -> Iterator[HistoryRow]:
     if day < 0 or image.authority is Authority.NONE:
         return
     day_name = (_BEGINNING + timedelta(days=day)).isoformat()
-    for release in releases().values():
+    for release, report in assess_releases(image, releases().values()):
         id_ = f"{image.cluster}/readiness/{day_name}/{release.name}"
-        row = target_row(release, assess_readiness(image, release))
+        row = target_row(release, report)
         yield HistoryRow(READINESS, id_, {"day": day_name, **row})

@@ -4,7 +4,7 @@ The decoder of the live worker has decided whether the message is readable. Each
 rows of the tables that an event's kind belongs to, as tuples in the order of the table's columns.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
@@ -51,16 +51,16 @@ class _Cause(NamedTuple):
         return (*self.head, index, *self.tail)
 
 
-def message_rows(message: InputMessage, event: Event | MalformedEventError) -> Iterator[TableRow]:
-    """Yields the rows that a message adds, each with its table.
+def message_rows(message: InputMessage, event: Event | MalformedEventError) -> Iterable[TableRow]:
+    """Returns the rows that a message adds, each with its table.
 
     ``event`` is what `monitor.input_messages.decode_input` returns for the message.
     """
     if isinstance(event, MalformedEventError):
-        yield _quarantined(message, None, _WHOLE_MESSAGE, "message", str(event), message.value)
-        return
-    if (rows := _ROWS.get(type(event))) is not None:
-        yield from rows(message, event)
+        payload = message.value
+        return [_quarantined(message, None, _WHOLE_MESSAGE, "message", str(event), payload)]
+    rows = _ROWS.get(type(event))
+    return () if rows is None else rows(message, event)
 
 
 def _cause(message: InputMessage, event: Event) -> _Cause:
@@ -89,24 +89,24 @@ def _quarantined(
 
 
 def _record_rows(message: InputMessage, event: LogCommit | SnapshotChunk) -> Iterator[TableRow]:
-    cause, is_snapshot = None, isinstance(event, SnapshotChunk)
-    for index, record in enumerate(event.records):
-        type_ = record["type"]
-        spec = RECORD_ROWS.get(type_)
-        if spec is None or (type_ == UNREADABLE and record["data"].get("repeated") is True):
+    # Filter first: of a source that publishes all records, most have no table.
+    with_table = [it for it in enumerate(event.records) if it[1]["type"] in RECORD_ROWS]
+    if not with_table:
+        return
+    head, tail = _cause(message, event)
+    leader_epoch, is_snapshot = event.leader_epoch, isinstance(event, SnapshotChunk)
+    for index, record in with_table:
+        type_, data = record["type"], record["data"]
+        if type_ == UNREADABLE and data.get("repeated") is True:
             continue
+        table, columns_of = RECORD_ROWS[type_]
         try:
-            columns = spec.columns(type_, record["data"])
+            columns = columns_of(type_, data)
         except UnreadableRecordError as error:
-            payload = _json(record["data"])
-            yield _quarantined(message, event.cluster, index, type_, str(error), payload)
+            yield _quarantined(message, event.cluster, index, type_, str(error), _json(data))
             continue
-        cause = cause or _cause(message, event)
-        head, tail = cause
         # One tuple for each row: a cluster's log is mostly such rows.
-        log_offset = record["offset"]
-        row = (*head, index, *tail, log_offset, event.leader_epoch, is_snapshot, *columns)
-        yield spec.table, row
+        yield table, (*head, index, *tail, record["offset"], leader_epoch, is_snapshot, *columns)
 
 
 def _gap_rows(message: InputMessage, event: LogGap) -> Iterator[TableRow]:

@@ -14,7 +14,9 @@ from featurewatch.streams.events import UNREADABLE
 Data = Mapping[str, Any]
 Row = tuple[Any, ...]
 
+_INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
+_LONG_MIN: Final = -(2**63)
 _LONG_MAX: Final = 2**63 - 1
 
 
@@ -30,13 +32,14 @@ class RecordSpec(NamedTuple):
     columns: Callable[[str, Data], Row]
 
 
-def _int(data: Data, name: str, largest: int = _INT_MAX) -> int | None:
+def _int(data: Data, name: str) -> int | None:
     value = data.get(name)
-    return value if type(value) is int and -largest - 1 <= value <= largest else None
+    return value if type(value) is int and _INT_MIN <= value <= _INT_MAX else None
 
 
 def _long(data: Data, name: str) -> int | None:
-    return _int(data, name, _LONG_MAX)
+    value = data.get(name)
+    return value if type(value) is int and _LONG_MIN <= value <= _LONG_MAX else None
 
 
 def _text(data: Data, name: str) -> str | None:

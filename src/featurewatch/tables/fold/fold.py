@@ -93,8 +93,11 @@ def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta
 
 def _with_unregistered(image: ClusterImage, delta: ClusterDelta) -> ClusterImage:
     """The image of a log with ``unregistered`` updated for the brokers of the delta."""
-    zookeeper, keys = image.zookeeper, {*delta.nodes, *delta.zookeeper.nodes}
-    if not keys or not (zookeeper.nodes.nodes or zookeeper.unregistered):
+    zookeeper = image.zookeeper
+    if not (zookeeper.nodes.nodes or zookeeper.unregistered):
+        return image
+    keys = {*delta.nodes, *delta.zookeeper.nodes}
+    if not keys:
         return image
     return replace(image, zookeeper=zookeeper.with_unregistered(image.nodes, keys))
 

@@ -282,6 +282,9 @@ def _out_of_order(image: ClusterImage, event: SnapshotChunk) -> ClusterImage:
 
 
 def _quorum(before: Quorum, replay: RecordReplay, leader_epoch: int) -> Quorum:
+    is_named = (replay.leader_id, replay.voters, replay.members) != (None, None, None)
+    if not is_named and leader_epoch == before.leader_epoch:
+        return before
     leader_id = before.leader_id if replay.leader_id is None else replay.leader_id
     voters = before.voters if replay.voters is None else replay.voters
     members = before.members if replay.members is None else replay.members

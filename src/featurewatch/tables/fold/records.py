@@ -220,12 +220,12 @@ def _unregister_controller(replay: RecordReplay, data: Data) -> None:
 
 def _fence(replay: RecordReplay, data: Data) -> None:
     if not (node := replay.broker(data, "id")).fenced:
-        replay.set(node._replace(fenced=True))
+        replay.set(node.with_fencing(fenced=True, shutting_down=node.shutting_down))
 
 
 def _unfence(replay: RecordReplay, data: Data) -> None:
     if (node := replay.broker(data, "id")).fenced:
-        replay.set(node._replace(fenced=False))
+        replay.set(node.with_fencing(fenced=False, shutting_down=node.shutting_down))
 
 
 def _change_registration(replay: RecordReplay, data: Data) -> None:
@@ -237,7 +237,7 @@ def _change_registration(replay: RecordReplay, data: Data) -> None:
     shutting_down = node.shutting_down or data.get("inControlledShutdown", 0) == 1
     # A node that stays as it is is no change: all that follows costs by the size of the delta.
     if fenced is not node.fenced or shutting_down is not node.shutting_down:
-        replay.set(node._replace(fenced=fenced, shutting_down=shutting_down))
+        replay.set(node.with_fencing(fenced=fenced, shutting_down=shutting_down))
 
 
 def _set_level(replay: RecordReplay, data: Data) -> None:

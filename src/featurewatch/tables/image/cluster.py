@@ -63,12 +63,14 @@ class ClusterImage:
         for the whole cluster if the source had caught up, else for a part of it. After a loss of
         messages it is false until the whole state was published again.
         """
-        authority = INPUT_OF_SOURCE.get(self.authority)
-        if authority is not None and self.sources.has_lost(authority.short_name):
+        if self.authority not in self.sources.caught_up or self.log.resync is not None:
             return False
         if self.authority is Authority.ZOOKEEPER and self.zookeeper.resync is not None:
             return False
-        return self.authority in self.sources.caught_up and self.log.resync is None
+        if not self.sources.unreadable:
+            return True  # first, since every event asks several times
+        authority = INPUT_OF_SOURCE.get(self.authority)
+        return authority is None or not self.sources.has_lost(authority.short_name)
 
     @property
     def incomplete(self) -> tuple[str, ...]:

@@ -233,8 +233,15 @@ class SourcesImage:
         last = self.read.get(delivery.topic)
         if last is not None and last.time_ms > delivery.time_ms:
             delivery = delivery._replace(time_ms=last.time_ms)
-        read = self.read.set(delivery.topic, delivery)
-        return replace(self, read=read)
+        # A constructor, as in `ClusterImage.with_sources`: every message comes here.
+        return type(self)(
+            self.statuses,
+            self.caught_up,
+            self.unreadable,
+            self.read.set(delivery.topic, delivery),
+            self.failing_since,
+            self.stalls,
+        )
 
     def at_time(self, received_ms: int, quiet_ms: int) -> Self:
         """This image after a message that the bus received at ``received_ms``.
@@ -288,13 +295,7 @@ class SourcesImage:
             failing_since = failing_since.set(status.source, -1)
             stalled = stalls.get(status.source, Stalls()).add(shortened(status.detail))
             stalls = stalls.set(status.source, stalled)
-        return replace(
-            self,
-            statuses=statuses,
-            caught_up=caught_up,
-            failing_since=failing_since,
-            stalls=stalls,
-        )
+        return type(self)(statuses, caught_up, self.unreadable, self.read, failing_since, stalls)
 
     def without(self, source: str) -> Self:
         """This image without a source that has a status."""
