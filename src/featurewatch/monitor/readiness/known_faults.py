@@ -8,6 +8,7 @@ from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.advisories import Advisory, advisories
 from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.software import release_name
+from featurewatch.kafka.releases import on_reread
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey
 from featurewatch.tables.image.cluster import ClusterImage
 
@@ -42,3 +43,6 @@ def _advisories(
 ) -> tuple[Advisory, ...]:
     """The advisories of a way, which many clusters go."""
     return advisories(running, target, before=before, after={**before, **changes})
+
+
+on_reread(_advisories.cache_clear)

@@ -48,15 +48,21 @@ _ALL: Final = (*_SILVER, *(BlockTarget(spec.table, spec.replace_when) for spec i
 class FoldQuery:
     """The query that fills silver and gold from bronze.
 
-    ``limits`` must be the worker's: other limits lead to other alerts.
+    ``limits`` must be the worker's: other limits lead to other alerts. ``monotonic`` gives seconds
+    of a clock that does not go back.
     """
 
     def __init__(
-        self, lake: Lake, limits: Limits = DEFAULT_LIMITS, progress: Progress = NO_PROGRESS
+        self,
+        lake: Lake,
+        limits: Limits = DEFAULT_LIMITS,
+        progress: Progress = NO_PROGRESS,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lake = lake
         self._progress = progress
         self._limits = limits
+        self._monotonic = monotonic
         self._files = lake.files()
         self._checkpoint = lake.checkpoint(FOLD)
         self._start = f"{self._checkpoint}/start"
@@ -97,9 +103,9 @@ class FoldQuery:
         if lacking and EXPIRED not in self._lake.newest(MESSAGES).properties:
             names = ", ".join(table.path for table in lacking)
             LOG.info("the lake lacks rows of %s: all of bronze is folded again", names)
-            began = time.monotonic()
+            began = self._monotonic()
             version = self.rebuild()
-            LOG.info("folded all of bronze again in %.0f s", time.monotonic() - began)
+            LOG.info("folded all of bronze again in %.0f s", self._monotonic() - began)
             return version
         if lacking:
             self._do_without_beginning(lacking)
