@@ -213,7 +213,7 @@ def test_an_audit_follows_what_is_added(commands: Commands) -> None:
         if at_ms < last:
             topics.publish_output(output, at_ms)
     topics.into(lake)
-    fold_gold(lake)
+    fill_tables(lake)
     report = audit(lake)
     assert (report.count(PENDING), report.count(MISSING)) == (pending_count, 0)
     assert pending_count > 0
