@@ -15,8 +15,9 @@ from pyspark.sql import functions as fn
 from featurewatch.pipeline.errors import OTHER_BRONZE_ADVICE, LakeError
 from featurewatch.pipeline.fold.messages import STATE_ROW
 from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.moved_checkpoints import follow_move
 from featurewatch.pipeline.lake.tables import MESSAGES
-from featurewatch.pipeline.spark.checkpoints import OLDER_FOLD, batch_end, follow_move
+from featurewatch.pipeline.spark.checkpoints import OLDER_FOLD, batch_end
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 

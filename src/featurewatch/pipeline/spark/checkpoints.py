@@ -4,11 +4,8 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
-
-if TYPE_CHECKING:
-    from featurewatch.pipeline.lake.hadoop_files import HadoopFiles
 
 FOLD: Final = "fold"
 """The checkpoint of the query that fills silver and gold."""
@@ -31,20 +28,6 @@ def with_place(content: str, place: str) -> str:
         return f'"{scheme}://{quote(path)}/' if is_uri else f'"{place}/'
 
     return re.sub(rf'"([^"]*/checkpoints/{re.escape(name)})/', moved, content)
-
-
-def follow_move(files: "HadoopFiles", checkpoint: str) -> None:
-    """Corrects the paths in a checkpoint whose lake was moved or copied."""
-    place, state = files.place(checkpoint), "state/0/_metadata"
-    versions = files.names(f"{checkpoint}/{state}")
-    for folder in ("sources/1", *(f"{state}/{version}" for version in versions)):
-        for name in files.names(f"{checkpoint}/{folder}"):
-            if name.startswith("."):
-                continue
-            file = f"{checkpoint}/{folder}/{name}"
-            content = files.text(file)
-            if (moved := with_place(content, place)) != content:
-                files.write(file, moved)
 
 
 def batch_end(offsets: str) -> Mapping[str, Any]:
