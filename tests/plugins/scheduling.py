@@ -24,8 +24,8 @@ GROUPS: Final = {
 reassignments: no other test may change these meanwhile."""
 
 SECOND_SPARK: Final = ("tests/pipeline/audit/", "tests/pipeline/gold/")
-"""The tests of Spark that another process takes, with a session of its own: one process with all
-of them would end last."""
+"""The tests of Spark that another process takes, with its own session: one process with all of
+them would end last."""
 
 SCOPE: Final = pytest.StashKey[str]()
 """What a test is handed out with, in a worker of xdist."""
