@@ -19,7 +19,8 @@ baseline is a process that imports the packages of which it finds that out.
 ``pipeline_first_batch_vs_bare_spark``: see `tests.bench.first_batch`.
 
 ``stream_latency_p50_s``: from the publishing of a message until its change can be read in gold,
-with a trigger a second, on a real bus.
+with triggers of 100 ms, on a real bus; beside it with a trigger a second, and for both the cores
+that Spark's JVM keeps busy while nothing comes.
 """
 
 import random
@@ -31,8 +32,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from deltalake import DeltaTable
@@ -49,7 +51,7 @@ from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.run import run_on, run_once, stages
 from featurewatch.pipeline.silver.tables import SILVER
-from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.pipeline.spark.session import jvm, spark_session
 from featurewatch.stack.java.jars import Cache, default_cache
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import single_bus
@@ -74,6 +76,7 @@ ROUNDS: Final = 7
 CHANGES: Final = 15
 """Whose way through the stream is timed, one after the other."""
 PATIENCE_S: Final = 240.0
+QUIET_S: Final = 10.0
 
 
 def fill(lake: Lake, clusters: int, total: int, *, everything: bool = True) -> int:
@@ -199,8 +202,16 @@ def _wait_for_leaders(bus: BusSettings) -> None:
             return
 
 
-def latencies(lake: Lake, bus: BusSettings) -> list[float]:
-    """Seconds from a message to its change in gold, of one change after the other."""
+class Stream(NamedTuple):
+    """Seconds from a message to its change in gold, of one change after the other, and the cores
+    that Spark's JVM keeps busy while nothing comes."""
+
+    latencies_s: list[float]
+    idle_cores: float
+
+
+def followed(lake: Lake, bus: BusSettings, every_s: float) -> Stream:
+    """A lake that follows a new bus, with a trigger every so many seconds."""
     ensure_topics(bus)
     _wait_for_leaders(bus)
     stop, cluster, chance = threading.Event(), ClusterId("bench-stream"), random.Random(584)
@@ -208,7 +219,7 @@ def latencies(lake: Lake, bus: BusSettings) -> list[float]:
 
     def follow() -> None:
         try:
-            run_on(lake, stages(lake, bus), 1.0, stop)
+            run_on(lake, stages(lake, bus), every_s, stop)
         except Exception as error:
             failed.append(error)
 
@@ -232,11 +243,28 @@ def latencies(lake: Lake, bus: BusSettings) -> list[float]:
                 time.sleep(0.02)
             found.append(time.perf_counter() - began)
             time.sleep(chance.random())
+        time.sleep(QUIET_S / 4)
+        java_s = _java_s(lake)
+        time.sleep(QUIET_S)
+        idle_cores = (_java_s(lake) - java_s) / QUIET_S
     finally:
         stop.set()
         following.join()
         lake.unlock()
-    return found[2:]  # the first ones wait for what starts
+    return Stream(found[2:], idle_cores)  # the first ones wait for what starts
+
+
+def _java_s(lake: Lake) -> float:
+    """The processor time that the session's JVM has taken."""
+    nanoseconds = (
+        jvm(lake.session)
+        .java.lang.ProcessHandle.current()
+        .info()
+        .totalCpuDuration()
+        .get()
+        .toNanos()
+    )
+    return float(nanoseconds) / 1e9
 
 
 def idle(lake: Lake, bus: BusSettings) -> dict[str, Any]:
@@ -270,14 +298,19 @@ def run() -> Iterator[dict[str, Any]]:
             with Cluster(single_bus(), root / "bus", cache=cache, temporary=True) as cluster:
                 bus = BusSettings(cluster.bootstrap_servers, partitions=1, replication_factor=1)
                 lake = Lake(session, str(root / "stream"))
-                found = latencies(lake, bus)
+                slow = followed(lake, bus, 1.0)
                 yield idle(lake, bus)
+                other = replace(bus, prefix="often")
+                fast = followed(Lake(session, str(root / "often")), other, 0.1)
                 yield first_batch.measure(bus, root, spark_jars(cache))
         finally:
             session.stop()
     yield {
         "measure": "stream_latency_p50_s",
-        "value": round(statistics.median(found), 2),
-        "max": round(max(found), 2),
-        "changes": len(found),
+        "value": round(statistics.median(fast.latencies_s), 2),
+        "max": round(max(fast.latencies_s), 2),
+        "idle_cores": round(fast.idle_cores, 3),
+        "with_a_second_s": round(statistics.median(slow.latencies_s), 2),
+        "with_a_second_idle_cores": round(slow.idle_cores, 3),
+        "changes": len(fast.latencies_s),
     }
