@@ -55,8 +55,8 @@ environment: $(VENV)/ready ## Create the developers' environment.
 demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to the newest release and watch it (KEEP=1: leave it up).
 	@$(DEMO_VENV)/bin/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
 
-# Five on two cores: much of the time tests wait for processes.
-WORKERS := 5
+# Four on two cores: much of the time tests wait for processes.
+WORKERS := 4
 
 # A test that takes ten minutes fails with the stacks of its threads. One that cannot even fail, since
 # its main thread waits in C, ends its process: pytest names it and goes on in another one.

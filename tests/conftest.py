@@ -34,6 +34,7 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 
 from featurewatch.common.private_files import write_private
+from featurewatch.kafka.failures import KnownListeners
 from featurewatch.stack.java.jars import Cache, default_cache
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import ClusterSpec
@@ -63,6 +64,12 @@ def pytest_configure() -> None:
     starts would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def no_known_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting has worked before: another test may have had the port, and texts depend on it."""
+    monkeypatch.setattr("featurewatch.kafka.connection._KNOWN", KnownListeners())
 
 
 @pytest.fixture(scope="session")

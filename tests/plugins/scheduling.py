@@ -23,10 +23,6 @@ GROUPS: Final = {
 """The fixtures of each group. Tests of quorums look at all topics of a cluster or at all of its
 reassignments: no other test may change these meanwhile."""
 
-SECOND_SPARK: Final = ("tests/pipeline/audit/", "tests/pipeline/gold/")
-"""The tests of Spark that another process takes, with its own session: one process with all of
-them would end last."""
-
 SCOPE: Final = pytest.StashKey[str]()
 """What a test is handed out with, in a worker of xdist."""
 
@@ -45,16 +41,12 @@ LONGEST: Final = (
 def scopes_of(items: list[pytest.Item]) -> dict[str, str]:
     """By the id of each test what it is handed out with: the name of a group, or its file."""
     groups = {
-        _file_of(item): _group_of(_file_of(item), group)
+        _file_of(item): group
         for group, fixtures in GROUPS.items()
         for item in items
         if not fixtures.isdisjoint(getattr(item, "fixturenames", ()))
     }
     return {item.nodeid: groups.get(_file_of(item), _file_of(item)) for item in items}
-
-
-def _group_of(file: str, group: str) -> str:
-    return f"{group}/second" if group == "spark" and file.startswith(SECOND_SPARK) else group
 
 
 def _file_of(item: pytest.Item) -> str:
