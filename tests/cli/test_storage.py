@@ -16,6 +16,7 @@ from featurewatch.stack.kafka.ids import random_id
 from featurewatch.stack.kafka.server_properties import Addresses, format_properties, node_properties
 from featurewatch.stack.kafka.specs import NEWEST_TESTED, ClusterSpec, NodeSpec, Roles
 from tests.conftest import MakeCluster
+from tests.plugins.nightly import nightly_but
 from tests.streams.kraft.directory.log_directory import LogDirectory, leader_change
 from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
 
@@ -254,13 +255,7 @@ def test_the_drafts_name_of_an_option() -> None:
 
 @pytest.mark.form("document", "released")
 @pytest.mark.stack
-@pytest.mark.parametrize(
-    "release",
-    [
-        release if release == NEWEST_TESTED else pytest.param(release, marks=pytest.mark.nightly)
-        for release in LATEST_PRODUCTION
-    ],
-)
+@pytest.mark.parametrize("release", nightly_but({NEWEST_TESTED}, LATEST_PRODUCTION))
 def test_format_is_kafkas_own(
     release: str, stack_cache: Cache, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

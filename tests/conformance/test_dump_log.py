@@ -42,6 +42,7 @@ from featurewatch.streams.kraft.snapshot import parse_name, read_snapshot
 from featurewatch.streams.types import ClusterId
 from tests.conformance.dump_log import differences, kafkas, ours
 from tests.conftest import MakeCluster
+from tests.plugins.nightly import nightly_but
 from tests.reference.zookeeper.request_bytes import exchange
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, metadata_value
 from tests.streams.kraft.records.record_strategies import VERSIONS, record_data
@@ -183,10 +184,7 @@ def test_log_of_a_real_cluster_reads_as_kafka_reads_it(
     assert differences(kafka, ours(log)) == []
 
 
-@pytest.mark.parametrize(
-    "release",
-    [*(pytest.param(r, marks=pytest.mark.nightly) for r in ("3.9.1", "4.3.0")), "4.4.0"],
-)
+@pytest.mark.parametrize("release", nightly_but({"4.4.0"}, ("3.9.1", "4.3.0", "4.4.0")))
 def test_snapshots_of_a_real_cluster_read_as_kafka_reads_them(
     release: str, make_cluster: MakeCluster, stack_cache: Cache, tmp_path: Path
 ) -> None:

@@ -13,10 +13,11 @@ from tests.faults.rows.registry import ROWS
 from tests.faults.runner import Runner, runner
 from tests.faults.table import Row, json_line, markdown, read_rows, terminal
 from tests.faults.verdict import Verdict
+from tests.plugins.nightly import nightly_but
 
 PLANTED = Path(__file__).parent / "planted"
 QUICK = [row for row in ROWS if row.quick]
-BY_DAY = "kill-both"
+BY_DAY = [row for row in QUICK if row.name == "kill-both"]
 """Its processes are those of the other quick rows."""
 
 
@@ -66,13 +67,7 @@ def test_a_real_loss_is_noticed(running: Runner) -> None:
 
 
 @pytest.mark.stack
-@pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param(row, id=row.name, marks=() if row.name == BY_DAY else pytest.mark.nightly)
-        for row in QUICK
-    ],
-)
+@pytest.mark.parametrize("row", nightly_but(BY_DAY, QUICK), ids=lambda row: row.name)
 def test_quick_rows_hold(running: Runner, row: Fault) -> None:
     """Nothing is lost, doubled or contradicted, no alert is false or stays, and all continues.
 

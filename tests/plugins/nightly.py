@@ -8,6 +8,7 @@ oldest and the newest patch of each release line that operators run (`RELEASES`)
 names other releases, as a comma list.
 """
 
+from collections.abc import Container, Iterable
 from random import SystemRandom
 from typing import Any, Final
 
@@ -39,6 +40,12 @@ def case_seeds(full: int) -> range:
     """The seeds of this run: by night ones that were never used before."""
     first = SystemRandom().randrange(1 << 40) if _run["nightly"] else 0
     return range(first, first + case_count(full))
+
+
+def nightly_but(by_day: Container[Any], values: Iterable[Any]) -> list[Any]:
+    """Values as parameters of a test, of which only those ``by_day`` run by day."""
+    night = pytest.mark.nightly
+    return [one if one in by_day else pytest.param(one, marks=night) for one in values]
 
 
 def _example_count(full: int) -> int:

@@ -15,6 +15,7 @@ from featurewatch.stack.kafka.specs import NEWEST_TESTED, ClusterSpec, NodeSpec,
 from featurewatch.streams.events import SnapshotChunk
 from featurewatch.streams.kraft.snapshot import read_snapshot
 from featurewatch.streams.types import ClusterId
+from tests.plugins.nightly import nightly_but
 
 pytestmark = pytest.mark.stack
 
@@ -80,12 +81,7 @@ class Formatter:
         return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
-@pytest.fixture(
-    params=[
-        release if release == NEWEST_TESTED else pytest.param(release, marks=pytest.mark.nightly)
-        for release in LATEST_PRODUCTION
-    ]
-)
+@pytest.fixture(params=nightly_but({NEWEST_TESTED}, LATEST_PRODUCTION))
 def formatter(request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path) -> Formatter:
     """A controller's directory for each tested release."""
     tool = Formatter(request.param, stack_cache, tmp_path, random_id())

@@ -35,7 +35,7 @@ from tests.conformance.raft.compare import Comparison, compare
 from tests.conformance.raft.differences import ENDS_THE_PROCESS
 from tests.conformance.raft.forms import versions_of
 from tests.conformance.raft.kafka import RELEASES, raft_voters
-from tests.plugins.nightly import case_count, case_seeds
+from tests.plugins.nightly import case_count, case_seeds, nightly_but
 
 pytestmark = pytest.mark.stack
 
@@ -52,12 +52,7 @@ VOTER_ADDED = 1_088_586_534_636
 """A seed by which a voter is added while its Fetch waits, which few histories show."""
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(one, marks=() if one == BY_DAY else pytest.mark.nightly) for one in RELEASES
-    ],
-)
+@pytest.fixture(scope="module", params=nightly_but({BY_DAY}, RELEASES))
 def release(request: pytest.FixtureRequest) -> str:
     """A release of Kafka."""
     return str(request.param)

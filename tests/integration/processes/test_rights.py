@@ -39,6 +39,7 @@ from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.tables.rows import changelog_topic
 from tests.guarded import guarded_node
 from tests.paths import ROOT
+from tests.plugins.nightly import nightly_but
 from tests.processes import Process, wait_ready
 from tests.waiting import eventually
 
@@ -331,11 +332,7 @@ def test_every_right_has_a_failure() -> None:
 
 
 @pytest.mark.stack
-@pytest.mark.parametrize(
-    "key",
-    [key if key in BY_DAY else pytest.param(key, marks=pytest.mark.nightly) for key in FAILURES],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("key", nightly_but(BY_DAY, FAILURES), ids=" ".join)
 def test_a_process_without_a_right_reports_it(filled: Guarded, key: tuple[str, str, str]) -> None:
     """In its log, or as the reason why it is not ready."""
     role = key[0]

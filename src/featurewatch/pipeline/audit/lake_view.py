@@ -17,6 +17,7 @@ from featurewatch.pipeline.bronze.offsets import StoredRange, stored_range
 from featurewatch.pipeline.derived.spark_fold import by_cluster, short_topic
 from featurewatch.pipeline.fold.messages import OUTPUT_KINDS
 from featurewatch.pipeline.gold.output_rows import SPECS
+from featurewatch.pipeline.lake.checkpoint_files import newest_end
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import (
     EXPIRED,
@@ -26,7 +27,7 @@ from featurewatch.pipeline.lake.tables import (
     REPLAYED_PREFIX,
     Table,
 )
-from featurewatch.pipeline.spark.checkpoints import FOLD, OLDER_FOLD, batch_end
+from featurewatch.pipeline.spark.checkpoints import FOLD, OLDER_FOLD
 from featurewatch.streams import topics
 from featurewatch.streams.codec.outputs import TOPICS
 
@@ -133,12 +134,8 @@ def _newest(lake: Lake, table: Table) -> DataFrame:
 def _unread_version(lake: Lake) -> int | None:
     """The first version of bronze that gold's query has not read (None: it has read nothing)."""
     files = lake.files()
-    for checkpoint in map(lake.checkpoint, (FOLD, OLDER_FOLD)):
-        batches = [int(name) for name in files.names(f"{checkpoint}/commits") if name.isdigit()]
-        if batches:
-            text = files.text(f"{checkpoint}/offsets/{max(batches)}")
-            return int(batch_end(text)["reservoirVersion"])
-    return None
+    ends = (newest_end(files, lake.checkpoint(name)) for name in (FOLD, OLDER_FOLD))
+    return next((int(end["reservoirVersion"]) for end in ends if end is not None), None)
 
 
 def _folded(lake: Lake, unread: int, newest: int, partitions: Iterable[_StoredPartition]) -> int:

@@ -14,10 +14,10 @@ from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.errors import OTHER_BRONZE_ADVICE, LakeError
 from featurewatch.pipeline.fold.messages import STATE_ROW
+from featurewatch.pipeline.lake.checkpoint_files import follow_move, newest_end
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.lake.moved_checkpoints import follow_move
 from featurewatch.pipeline.lake.tables import MESSAGES
-from featurewatch.pipeline.spark.checkpoints import OLDER_FOLD, batch_end
+from featurewatch.pipeline.spark.checkpoints import OLDER_FOLD
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
@@ -52,8 +52,8 @@ class OlderCheckpoint:
             LakeError: The checkpoint belongs to another table of bronze.
         """
         began, files = monotonic(), self._lake.files()
-        batches = [int(name) for name in files.names(f"{self._path}/commits") if name.isdigit()]
-        end = batch_end(files.text(f"{self._path}/offsets/{max(batches)}"))
+        end = newest_end(files, self._path)
+        assert end is not None  # noqa: S101 - it exists
         bronze = DeltaTable.forPath(self._lake.session, self._lake.path(MESSAGES))
         if end["reservoirId"] != bronze.detail().select("id").collect()[0]["id"]:
             raise LakeError(OTHER_BRONZE_ADVICE)

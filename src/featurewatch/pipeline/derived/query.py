@@ -33,8 +33,8 @@ from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.fold.messages import STATE_ROW
 from featurewatch.pipeline.gold.output_rows import TABLES
 from featurewatch.pipeline.lake.block_writer import BlockTarget, write_blocks
+from featurewatch.pipeline.lake.checkpoint_files import follow_move
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.lake.moved_checkpoints import follow_move
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
 from featurewatch.pipeline.silver.tables import QUARANTINE, SILVER
 from featurewatch.pipeline.spark.checkpoints import FOLD

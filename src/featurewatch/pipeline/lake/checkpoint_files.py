@@ -1,7 +1,10 @@
-"""The checkpoint of a lake that is somewhere else than where its query began."""
+"""The checkpoints of a lake, on any file system."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from featurewatch.pipeline.lake.hadoop_files import HadoopFiles
-from featurewatch.pipeline.spark.checkpoints import with_place
+from featurewatch.pipeline.spark.checkpoints import batch_end, with_place
 
 
 def follow_move(files: HadoopFiles, checkpoint: str) -> None:
@@ -16,3 +19,10 @@ def follow_move(files: HadoopFiles, checkpoint: str) -> None:
             content = files.text(file)
             if (moved := with_place(content, place)) != content:
                 files.write(file, moved)
+
+
+def newest_end(files: HadoopFiles, checkpoint: str) -> Mapping[str, Any] | None:
+    """Returns where the newest completed batch of a query ended, as `batch_end` (None: there is
+    none)."""
+    batches = [int(name) for name in files.names(f"{checkpoint}/commits") if name.isdigit()]
+    return batch_end(files.text(f"{checkpoint}/offsets/{max(batches)}")) if batches else None
