@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 import pytest
 import yaml
 
@@ -40,7 +40,7 @@ def refusals(content: object) -> list[str]:
     assert package is not None
     assert package.origin is not None
     file = Path(package.origin).parent / "builtin_schemas/vendor/compose-spec.json"
-    validator = jsonschema.Draft202012Validator(json.loads(file.read_text()))
+    validator = jsonschema_rs.Draft202012Validator(json.loads(file.read_text()))
     return [error.message for error in validator.iter_errors(content)]
 
 

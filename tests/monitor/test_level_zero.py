@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from jsonschema import validate
+from jsonschema_rs import validate
 from rich.console import Console
 
 from featurewatch.agents.published_outputs import PublishedOutputs
@@ -84,7 +84,7 @@ def test_it_is_finalized_in_snapshots() -> None:
     assert zero.digest != none.digest
     value = encode_state(zero).value
     assert value is not None
-    validate(orjson.loads(value), schema_of(STATE))
+    validate(schema_of(STATE), orjson.loads(value))
 
 
 def test_the_kind_of_a_change_distinguishes_it_from_a_removal() -> None:
@@ -106,7 +106,7 @@ def test_the_kind_of_a_change_distinguishes_it_from_a_removal() -> None:
     for output in engine.outputs:
         value = encode_output(output).value
         assert value is not None
-        validate(orjson.loads(value), schema_of(topic_of(output)))
+        validate(schema_of(topic_of(output)), orjson.loads(value))
 
 
 @pytest.mark.parametrize("levels", [{"group": 0}, {"group": 2}, {}])

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
-import jsonschema
+import jsonschema_rs
 import pytest
 import yaml
 
@@ -281,7 +281,7 @@ def test_the_workflow_publishes_what_make_release_builds() -> None:
     assert package.origin is not None
     file = Path(package.origin).parent / "builtin_schemas/vendor/github-workflows.json"
     as_json = {("on" if key is True else key): value for key, value in workflow.items()}
-    jsonschema.validate(as_json, json.loads(file.read_text()))
+    jsonschema_rs.validate(json.loads(file.read_text()), as_json)
     assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
     assert workflow["permissions"] == {}
     build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]

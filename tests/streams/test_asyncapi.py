@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from jsonschema import Draft7Validator, Draft202012Validator
+from jsonschema_rs import Draft7Validator, Draft202012Validator
 
 from featurewatch.streams.schemas import asyncapi
 from featurewatch.streams.topics import ALL

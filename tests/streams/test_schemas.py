@@ -6,8 +6,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
+from jsonschema_rs import Draft202012Validator, Registry, meta, validator_cls_for
 
 from featurewatch.streams.codec.events import MalformedEventError, decode
 from featurewatch.streams.codec.outputs import encode_state
@@ -52,8 +51,7 @@ def test_the_file_of_the_state_refers_to_that_of_epochs():
         orjson.loads((SCHEMAS / f"{topic.short_name}.json").read_bytes())
         for topic in (EPOCHS, STATE)
     )
-    registry = Registry().with_resource(epochs["$id"], Resource.from_contents(epochs))
-    referring = Draft202012Validator(state, registry=registry)
+    referring = Draft202012Validator(state, registry=Registry([(epochs["$id"], epochs)]))
     complete = Draft202012Validator(schema_of(STATE))
     snapshots = [output for output in simulated_outputs(range(3)) if isinstance(output, Snapshot)]
     assert snapshots
@@ -72,7 +70,8 @@ def test_each_input_has_kinds():
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)
 def test_schemas_are_schemas(topic):
     """Each file is a valid JSON Schema of draft 2020-12, named after its topic."""
-    Draft202012Validator.check_schema(schema_of(topic))
+    assert validator_cls_for(schema_of(topic)) is Draft202012Validator
+    meta.validate(schema_of(topic))
     assert schema_of(topic)["title"] == topic.name()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from featurewatch.streams.codec.events import decode, encode
 from featurewatch.streams.codec.outputs import TOPICS, Output

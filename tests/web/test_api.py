@@ -6,7 +6,7 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 import pytest
 from aiohttp import ClientResponse
 from hypothesis import given
@@ -424,7 +424,7 @@ async def test_the_description_is_what_is_served() -> None:
             assert response.status == 200, (path, await response.text())
             content = operations["get"]["responses"]["200"]["content"][response.content_type]
             schema = {**content["schema"], "components": described["components"]}
-            jsonschema.Draft202012Validator(schema).validate(await response.json())
+            jsonschema_rs.Draft202012Validator(schema).validate(await response.json())
         served_paths = {
             resource.canonical
             for resource in served.server.make_app().router.resources()

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from featurewatch.integrations.notify.metrics import NotifyMetrics

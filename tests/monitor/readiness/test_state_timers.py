@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import orjson
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 
 from featurewatch.monitor.readiness.state_timers import CLUSTER, Limits
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState
