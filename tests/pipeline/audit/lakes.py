@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.step import MonitorState, step
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.streams.codec.events import Message, encode
 from featurewatch.streams.codec.outputs import Output, encode_output, topic_of
 from featurewatch.streams.events import (
@@ -34,7 +33,7 @@ from featurewatch.streams.topics import (
 )
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
-from tests.pipeline.filling import EPOCH
+from tests.pipeline.filling import EPOCH, append_messages
 from tests.simulation.world import World
 
 START_MS = 1_750_000_000_000
@@ -126,7 +125,7 @@ class Topics:
         self._round += 1
         round_rows = [(*row[:8], self._round, row[8]) for row in self._rows]
         self._rows.clear()
-        lake.append(MESSAGES, lake.session.createDataFrame(round_rows, MESSAGES.ddl))
+        append_messages(lake, round_rows)
 
 
 def work(reads: Iterable[Read], limits: Limits = DEFAULT_LIMITS) -> Iterator[tuple[Output, int]]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
 import orjson
-from pyspark.sql import functions as fn
+from pyspark.sql import Row
 
 from featurewatch.monitor.input_messages import InputMessage, process
 from featurewatch.monitor.rows import rows_of_step, states_of_rows
@@ -61,7 +62,7 @@ from featurewatch.streams.topics import (
 )
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
-from tests.pipeline.filling import Messages, rows
+from tests.pipeline.filling import EPOCH, Messages, rows
 from tests.simulation.world import World
 
 Line = tuple[Topic, bytes | None, bytes | None]
@@ -280,34 +281,23 @@ def gold(lake: Lake) -> Tables:
 
 def full_rows(lake: Lake, table: Table) -> list[Mapping[str, Any]]:
     """Whole rows, by id; times are in milliseconds, and named so."""
-    columns = []
-    for name, type_ in table.columns.items():
-        if type_ == "timestamp":
-            columns.append(fn.unix_millis(name).alias(f"{name}_ms"))
-        elif type_ == "date":
-            columns.append(fn.col(name).cast("string").alias(name))
-        elif name == "nodes":
-            columns.append(
-                fn.transform(
-                    "nodes",
-                    lambda node: fn.array(
-                        node["role"],
-                        node["node_id"].cast("string"),
-                        fn.unix_millis(node["at"]).cast("string"),
-                        node["release"],
-                    ),
-                ).alias("nodes")
-            )
-        else:
-            columns.append(fn.col(name))
-    rows_ = [row.asDict(recursive=True) for row in lake.read(table).select(*columns).collect()]
-    for row in rows_:
-        if "nodes" in row:
-            row["nodes"] = [
-                {"role": role, "node_id": int(node_id), "at_ms": int(at_ms), "release": release}
-                for role, node_id, at_ms, release in row["nodes"]
-            ]
+    rows_ = []
+    for values in rows(lake, table):
+        row = Row(*table.columns)(*values).asDict(recursive=True)
+        for name, type_ in table.columns.items():
+            if type_ == "timestamp":
+                row[f"{name}_ms"] = _milliseconds(row.pop(name))
+            elif type_ == "date":
+                row[name] = str(row[name])
+        for node in row.get("nodes", ()):
+            node["at_ms"] = _milliseconds(node.pop("at"))
+        rows_.append(row)
     return sorted(rows_, key=lambda row: str(row["id"]))
+
+
+def _milliseconds(at: datetime | None) -> int | None:
+    """A time of `rows` in milliseconds."""
+    return None if at is None else (at.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
 
 
 def differences(actual: Tables, expected: Tables) -> list[Any]:
