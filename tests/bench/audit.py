@@ -62,8 +62,8 @@ FLIPS: Final = 40
 OUTAGE_AFTER_S: Final = 6.0
 OUTAGE_S: Final = 20.0
 ONE_CLUSTER: Final = ClusterId("large")
-NODES: Final = 10_000
-COMMITS: Final = 60_000
+NODES: Final = 100
+COMMITS: Final = 40_000
 HEARTBEATS: Final = 4
 """After each commit."""
 ROUND_OUTPUTS: Final = 5_000

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from featurewatch.pipeline.audit import live_outputs
 from featurewatch.pipeline.audit.audit import audit
 from featurewatch.pipeline.audit.lake_view import pin_view
+from featurewatch.pipeline.audit.live_outputs import lake_rows
 from featurewatch.pipeline.audit.report import (
     DIFFERENT,
     EQUAL,
@@ -29,6 +28,7 @@ from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 from featurewatch.streams.topics import ALERTS
 from featurewatch.streams.types import FeatureLevel
 from tests.pipeline.audit.lakes import START_MS, Topics, history, in_another_order, work
+from tests.pipeline.audit.one_task import in_one_task
 from tests.pipeline.filling import rows
 from tests.pipeline.gold.parity import fill_tables
 
@@ -85,40 +85,28 @@ def audited(lake: Lake) -> tuple[AuditReport, list[tuple[object, ...]]]:
 
 
 @pytest.mark.stack
-def test_several_tasks_report_what_one_reports(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.nightly
+def test_several_tasks_report_what_one_reports(lake: Lake) -> None:
     """With a difference of each kind, the report and the saved rows are the same to the byte, and
     no task has all rows of a cluster."""
     fill(lake)
     report, saved = audited(lake)
     view = pin_view(lake)
     assert view is not None
-    found = {row for row in live_outputs.lake_rows(view.gold).select("cluster", "id").collect()}
-    of_faulty = live_outputs.lake_rows(view.gold).where(f"cluster = 'cluster-{FAULTY}'")
-    in_tasks = of_faulty.groupBy(fn.spark_partition_id().alias("task")).count().collect()
-    assert len(in_tasks) > 4
-    assert max(row["count"] for row in in_tasks) < len(found) / 2
+    of_faulty = lake_rows(view.gold).where(f"cluster = 'cluster-{FAULTY}'")
+    tasks = of_faulty.groupBy(fn.spark_partition_id().alias("task")).count().collect()
+    counts = [row["count"] for row in tasks]
+    assert len(counts) > 4
+    assert max(counts) < sum(counts) / 2
 
-    def in_one_task(rows_: DataFrame, *_: str) -> DataFrame:
-        return rows_.repartition(1)
-
-    monkeypatch.setattr(live_outputs, "partitioned_by_cluster", in_one_task)
-    setting = "spark.sql.shuffle.partitions"
-    before = lake.session.conf.get(setting)
-    lake.session.conf.set(setting, "1")
-    try:
+    with in_one_task(lake):
         in_one, saved_in_one = audited(lake)
-    finally:
-        lake.session.conf.set(setting, before or "")
     assert orjson.dumps(report.document()) == orjson.dumps(in_one.document())
     assert saved == saved_in_one
 
     assert all(report.count(verdict) for verdict in (EQUAL, REORDERED, UNKNOWN, PENDING))
-    changes, snapshots = (
-        next(counts for counts in report.counts if counts.table == table.name)
-        for table in (FEATURE_CHANGES, EPOCHS)
-    )
+    by_table = {table.table: table for table in report.counts}
+    changes, snapshots = by_table[FEATURE_CHANGES.name], by_table[EPOCHS.name]
     assert [changes.verdicts[verdict] for verdict in (MISSING, DIFFERENT)] == [1, 2]
     assert changes.duplicates == 1
     assert (snapshots.verdicts[MISSING], snapshots.late) == (1, 1)
