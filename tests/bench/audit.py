@@ -8,21 +8,31 @@ order than that of their times, and messages that were published or said again a
 
 ``audit_vs_build``: the audit of the last of these lakes, against building its silver and gold in
 the same session.
+
+``audit_of_one_cluster``: the audit of a single cluster with a long history, whose findings are made
+in as many tasks as those of many clusters, against the same audit with all of them in one task.
 """
 
 import contextlib
+import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
+
+from pyspark.sql import DataFrame
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
+from featurewatch.pipeline.audit import live_outputs
 from featurewatch.pipeline.audit.audit import audit
 from featurewatch.pipeline.audit.report import BAD, EQUAL, REORDERED, UNKNOWN, AuditReport
 from featurewatch.pipeline.derived.query import FoldQuery
+from featurewatch.pipeline.derived.spark_fold import partitioned_by_cluster
 from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.spark.session import spark_session
 from featurewatch.stack.java.jars import Cache, default_cache
@@ -31,14 +41,34 @@ from featurewatch.stack.kafka.specs import single_bus
 from featurewatch.stack.wire.light_nodes import LightNodes
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.events import CommitKind, LogCommit, SourceState, SourceStatus
+from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.streams.types import ClusterId
+from tests.bench.worker import level, registration
 from tests.integration.processes.level_flips import flip_levels, wait_until_read
-from tests.pipeline.audit.lakes import START_MS, Topics, heartbeat, with_crashes
+from tests.pipeline.audit.lakes import (
+    START_MS,
+    Read,
+    SourceEvent,
+    Topics,
+    heartbeat,
+    with_crashes,
+    work,
+)
 from tests.processes import Process, killed_at_random, wait_ready
 
 CLUSTERS: Final = 1000
 FLIPS: Final = 40
 OUTAGE_AFTER_S: Final = 6.0
 OUTAGE_S: Final = 20.0
+ONE_CLUSTER: Final = ClusterId("large")
+NODES: Final = 100
+COMMITS: Final = 40_000
+HEARTBEATS: Final = 4
+"""After each commit."""
+ROUND_OUTPUTS: Final = 5_000
+ROUNDS: Final = 3
+"""Of the audits of one cluster, by turns."""
 
 
 def simulated(lake: Lake, clusters: int = CLUSTERS) -> float:
@@ -121,6 +151,74 @@ def outage(lake: Lake, directory: Path, seed: int) -> None:
         run_once(lake, stages(lake, settings))
 
 
+def long_history(commits: int) -> Iterator[SourceEvent]:
+    """A cluster whose nodes register in turn, all of them first with a release that supports the
+    finalized level, then with one that does not, and so on."""
+    end = 0
+    for number in range(commits):
+        at_ms, node, first = START_MS + number * 1000, number % NODES, end
+        records = [] if number else [level(0, 20)]
+        records.append(registration(first + len(records), node))
+        if number // NODES % 2:
+            records[-1]["data"]["features"][0]["maxSupportedVersion"] = 19
+        end += len(records)
+        where = (first, end - 1, 1, at_ms)
+        commit = LogCommit(ONE_CLUSTER, CommitKind.BATCH, *where, records, {}, at_ms)
+        yield at_ms, METADATA_LOG, commit
+        for beat in range(1, HEARTBEATS + 1):
+            seen_ms, state = at_ms + 200 * beat, (end - 1, 1, end, 1, 1)
+            following = SourceState.FOLLOWING
+            status = SourceStatus(ONE_CLUSTER, "kraft", following, *state, "", seen_ms)
+            yield seen_ms, METADATA_LOG, status
+
+
+def one_cluster(lake: Lake, commits: int = COMMITS) -> None:
+    """Bronze, silver and gold of one cluster with a long history."""
+    topics = Topics()
+
+    def reads() -> Iterator[Read]:
+        for event in long_history(commits):
+            yield from topics.publish([event])
+
+    for number, (output, at_ms) in enumerate(work(reads()), start=1):
+        topics.publish_output(output, at_ms)
+        if number % ROUND_OUTPUTS == 0:
+            topics.into(lake)
+    topics.into(lake)
+    run_once(lake, [FoldQuery(lake).writer])
+
+
+def by_cluster_alone(rows: DataFrame, *_: str) -> DataFrame:
+    """Rows in partitions of whole clusters, and so those of one cluster in one task."""
+    return partitioned_by_cluster(rows)
+
+
+def in_several_tasks(lake: Lake, rounds: int = ROUNDS) -> dict[str, Any]:
+    """The seconds of an audit of one cluster, against those in one task, by turns."""
+    several, one = list[float](), list[float]()
+    audit(lake)  # unmeasured: the code of the session is compiled
+    for _ in range(rounds):
+        began = time.perf_counter()
+        report = audit(lake)
+        middle = time.perf_counter()
+        with patch.object(live_outputs, "partitioned_by_cluster", by_cluster_alone):
+            in_one = audit(lake)
+        one.append(time.perf_counter() - middle)
+        several.append(middle - began)
+        assert report == in_one
+        assert report.count(EQUAL) > 0
+        assert report.count(*BAD) == 0
+    value, baseline = statistics.median(several), statistics.median(one)
+    return {
+        "measure": "audit_of_one_cluster",
+        "value": round(value, 1),
+        "baseline": round(baseline, 1),
+        "ratio": round(baseline / value, 2),
+        "messages": lake.count(MESSAGES),
+        "compared": report.count(EQUAL),
+    }
+
+
 def measurement(run: str, report: AuditReport, seconds: float) -> dict[str, Any]:
     """The measure of one run."""
     for difference in report.differences:
@@ -166,5 +264,9 @@ def run() -> Iterator[dict[str, Any]]:
                         "baseline": round(built_s, 1),
                         "ratio": round(audited_s / built_s, 2),
                     }
+            lake = Lake(session, str(root / "lake-one"))
+            one_cluster(lake)
+            lake.unlock()
+            yield in_several_tasks(lake)
         finally:
             session.stop()

@@ -158,7 +158,7 @@ def _report(view: LakeView, compared: DataFrame, late_s: float, limit: int) -> A
 
 def _first(compared: DataFrame, limit: int) -> Iterator[OutputDifference]:
     bad = compared.where(fn.col("verdict").isin(*BAD)).orderBy(
-        "cluster", "published_at", "table", "id"
+        "cluster", "published_at", "table", "id", "live"
     )
     for row in bad.limit(limit).collect():
         fields = tuple(row["fields"] or ()) if row["verdict"] == DIFFERENT else ()

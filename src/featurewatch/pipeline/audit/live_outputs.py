@@ -22,6 +22,9 @@ from featurewatch.pipeline.gold.tables import ALERTS, FEATURE_CHANGES, OPERATION
 from featurewatch.pipeline.lake.tables import Table
 from featurewatch.streams import topics
 
+_POSITION: Final = "struct(id.round, id.offset, id.partition, id.published_at, id.text)"
+"""SQL of where and when an output was published, in the order of the copies of one output: it is
+complete, so the first copy does not depend on the order in which Spark's tasks end."""
 _CAUSED_BY: Final = (
     ("provenance.offset", topics.METADATA_LOG),
     ("provenance.path", topics.ZOOKEEPER),
@@ -74,17 +77,18 @@ def live_rows(messages: DataFrame) -> DataFrame:
 
     The columns are ``table``, ``cluster``, ``id``, ``content``, ``copies`` (how often it was
     published), ``cause``, and of the first copy ``published_at``, ``round``, ``partition`` and
-    ``text``. They are partitioned by cluster, as those of `lake_rows` and `causes`.
+    ``text``. They are partitioned by cluster and id, as those of `lake_rows`.
     """
     # Materialized: each table would read all of bronze again for its own.
     outputs = live_outputs(messages).localCheckpoint()
     rows = _of_all_tables(
-        comparable(TYPED[table.name](outputs), table, "id AS position")
+        comparable(TYPED[table.name](outputs), table, "id.id", f"{_POSITION} AS position")
         for table in AUDITED.values()
     )
-    first = fn.min_by("position", fn.struct("position.round", "position.offset"))
-    distinct = rows.groupBy("table", "cluster", fn.col("position.id").alias("id"), "content").agg(
-        fn.count("*").alias("copies"), first.alias("first"), fn.min("cause").alias("cause")
+    distinct = rows.groupBy("table", "cluster", "id", "content").agg(
+        fn.count("*").alias("copies"),
+        fn.min("position").alias("first"),
+        fn.min("cause").alias("cause"),
     )
     of_first = ("published_at", "round", "partition", "text")
     return distinct.select(
@@ -110,7 +114,7 @@ def _names(table: Table) -> str:
 
 
 def _of_all_tables(rows: Iterable[DataFrame]) -> DataFrame:
-    return partitioned_by_cluster(reduce(DataFrame.unionByName, rows))
+    return partitioned_by_cluster(reduce(DataFrame.unionByName, rows), "id")
 
 
 def content_columns(table: Table) -> list[str]:
@@ -174,10 +178,10 @@ def causes(messages: DataFrame) -> DataFrame:
         *("kafka_time", "round", "partition", "offset"),
     )
     return (
-        partitioned_by_cluster(named.where("cause IS NOT NULL"))
+        partitioned_by_cluster(named.where("cause IS NOT NULL"), "cause")
         .groupBy("cluster", "cause")
         .agg(
-            fn.min_by("kafka_time", fn.struct("round", "offset")).alias("cause_at"),
+            fn.min(fn.struct("round", "offset", "kafka_time"))["kafka_time"].alias("cause_at"),
             fn.min("round").alias("cause_round"),
             fn.min("partition").alias("cause_partition"),
         )

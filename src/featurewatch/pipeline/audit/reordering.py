@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from featurewatch.monitor.input_messages import InputMessage
@@ -41,12 +41,13 @@ def reorderable_clusters(
     time, ms) must have been published. ``limits`` are the worker's.
     """
     settled = (fn.col("time_ms") <= settled_ms).alias("settled")
+    searched = _with_other_orders(messages, clusters, published)
     inputs = (
         by_cluster(messages, cause_names().alias("names"))
-        .join(clusters, "cluster", "left_semi")
+        .join(searched, "cluster", "left_semi")
         .select("cluster", *_MESSAGE, "names", settled)
     )
-    outputs = published.join(clusters, "cluster", "left_semi").select(
+    outputs = published.join(searched, "cluster", "left_semi").select(
         *("cluster", "id", "live", "due", "cause"),
         fn.unix_millis("published_at").alias("published_ms"),
     )
@@ -55,20 +56,31 @@ def reorderable_clusters(
     return both.applyInArrow(partial(_search, limits), "cluster string")
 
 
-def _search(limits: Limits, inputs: pa.Table, outputs: pa.Table) -> pa.Table:
-    """The cluster of these messages and outputs, if a valid order exists.
+def _with_other_orders(messages: DataFrame, clusters: DataFrame, published: DataFrame) -> DataFrame:
+    """Those of some clusters for which another order than the lake's may be right.
 
-    Another order may be right if there are messages of several topics, or several contents under
-    one id: a log that went backwards and is read again repeats its records, and gold has only one
-    row for the id.
+    They have messages of several topics, or several contents under one id: a log that went
+    backwards and is read again repeats its records, and gold has only one row for the id. The
+    messages of the others are not handed over, which for a large cluster may be millions.
     """
+    topics = by_cluster(messages).groupBy("cluster").agg(_has_several("topic"))
+    contents = published.groupBy("cluster", "id").agg(_has_several("live"))
+    either = topics.select("cluster", "several").union(contents.select("cluster", "several"))
+    found = either.where("several").select("cluster").distinct()
+    return clusters.join(found, "cluster", "left_semi").localCheckpoint()
+
+
+def _has_several(column: str) -> Column:
+    return (fn.min(column) < fn.max(column)).alias("several")
+
+
+def _search(limits: Limits, inputs: pa.Table, outputs: pa.Table) -> pa.Table:
+    """The cluster of these messages and outputs, if a valid order exists."""
     collect_rarely()
     live: dict[str, list[LiveOutput]] = {}
-    texts: dict[str, set[str]] = {}
     by_cause: dict[str, int] = {}
     # Plain loops: pandas takes longer for the few rows of a cluster than the search itself.
     for id_, text, due, cause, published_ms in row_values(outputs, _OUTPUT):
-        texts.setdefault(id_, set()).add(text)
         live.setdefault(id_, []).append(LiveOutput(_content(text), published_ms, bool(due)))
         if cause is not None:
             by_cause[cause] = max(published_ms, by_cause.get(cause, published_ms))
@@ -77,8 +89,7 @@ def _search(limits: Limits, inputs: pa.Table, outputs: pa.Table) -> pa.Table:
         message = InputMessage(*fields)
         found = TimedMessage(message, _published_ms(names, by_cause), bool(settled))
         timed.setdefault((message.topic, message.partition), []).append(found)
-    is_reworded = any(len(found) > 1 for found in texts.values())
-    if not timed or not (is_reworded or len({topic for topic, _ in timed}) > 1):
+    if not timed:
         return _CLUSTER.empty_table()
     cluster = inputs.column("cluster")[0].as_py()
     queues = [

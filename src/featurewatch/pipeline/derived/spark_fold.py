@@ -100,16 +100,18 @@ def fold_batch(messages: DataFrame, limits: Limits = DEFAULT_LIMITS) -> DataFram
     )
 
 
-def partitioned_by_cluster(rows: DataFrame) -> DataFrame:
+def partitioned_by_cluster(rows: DataFrame, *within: str) -> DataFrame:
     """Returns rows in partitions of whole clusters; two results in one session can be joined by
     cluster without another shuffle.
+
+    With columns ``within``, the rows of a cluster that differ in them may be in several partitions.
 
     There are several partitions a core, since clusters differ in size: a core that is done takes
     more. Not several times ``spark.sql.shuffle.partitions``, which is 200 on any Spark cluster:
     most partitions would be empty, and each costs a task.
     """
     count = _PARTITIONS_A_CORE * rows.sparkSession.sparkContext.defaultParallelism
-    return rows.repartition(count, "cluster")
+    return rows.repartition(count, "cluster", *within)
 
 
 def in_order(messages: Iterable[Placed]) -> list[InputMessage]:
