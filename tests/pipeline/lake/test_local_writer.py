@@ -11,7 +11,7 @@ from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.fold.messages import FoldOutput
 from featurewatch.pipeline.gold.output_rows import TABLES, add_outputs
 from featurewatch.pipeline.gold.tables import CAPABILITY_INTERVALS, GOLD, UPGRADES
-from featurewatch.pipeline.lake import local_writer
+from featurewatch.pipeline.lake import block_writer, local_writer
 from featurewatch.pipeline.lake.block_writer import BLOCK_SCHEMA, BlockTarget, write_blocks
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.row_blocks import RowBuilder
@@ -99,6 +99,10 @@ def test_both_ways_leave_the_same_rows(
     assert len(by_spark["fencing"]) == 1
     other = Lake(lake.session, str(tmp_path / "other"))
     assert filled(other, size=0) == by_spark
+    with monkeypatch.context() as patch:
+        # The blocks of a larger batch are not read with their labels.
+        patch.setattr(block_writer, "_FIRST_BLOCKS", 0)
+        assert filled(Lake(lake.session, str(tmp_path / "large")), size=0) == by_spark
     for lake_, size in ((lake, 0), (other, None)):
         ours = registrations(lake_, "a", "e", "e")
         lake_.merge_new(REGISTRATIONS, ours, (str(DAY),), size=size)

@@ -26,6 +26,10 @@ COMPLETE_TOPICS: Final = tuple(
 
 _TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 0.2
+_FETCH_WAIT_MS: Final = "10"
+"""How long the bus keeps a fetch without messages waiting. Spark fetches only what exists, and then
+asks for the ends of the partition, which the bus answers after the next fetch on that connection:
+by default half a second later."""
 
 
 class OffsetRange(NamedTuple):
@@ -65,6 +69,7 @@ def kafka_options(bus: BusSettings) -> dict[str, str]:
         "kafka.bootstrap.servers": bus.bootstrap_servers,
         "kafka.client.id": "featurewatch-pipeline",
         "groupIdPrefix": bus.group("pipeline"),
+        "kafka.fetch.max.wait.ms": _FETCH_WAIT_MS,
         **{f"kafka.{name}": value for name, value in properties.items()},
         # As the worker reads: an aborted transaction never happened.
         "kafka.isolation.level": "read_committed",

@@ -33,7 +33,6 @@ from featurewatch.pipeline.bronze.kafka import (
 )
 from featurewatch.pipeline.bronze.offsets import (
     StoredRange,
-    by_partition,
     gaps_in,
     planned_ends,
     ranges_in,
@@ -71,23 +70,24 @@ def new_messages(
     ``stored_ends`` maps each partition to the offset after its last stored message; messages below
     it are dropped.
     """
-
-    return raw.select(
-        "topic",
-        "partition",
-        "offset",
-        fn.col("timestamp").alias("kafka_time"),
-        "key",
-        "value",
-        "headers",
-        fn.current_timestamp().alias("ingested_at"),
-        fn.lit(round_).cast("bigint").alias("round"),
-        fn.to_date("timestamp").alias("day"),
+    # Each part of an expression that is built in Python is a call to the JVM, and this is one.
+    return raw.selectExpr(
+        *("topic", "partition", "offset"),
+        "timestamp AS kafka_time",
+        *("key", "value", "headers"),
+        "current_timestamp() AS ingested_at",
+        f"{round_}L AS round",
+        "to_date(timestamp) AS day",
     ).where(_beyond(stored_ends))
 
 
-def _beyond(stored_ends: Mapping[TopicPartitionKey, int]) -> Column:
-    return fn.col("offset") >= fn.coalesce(by_partition(stored_ends), fn.lit(0))
+def _beyond(stored_ends: Mapping[TopicPartitionKey, int]) -> str:
+    """The SQL condition of messages that are not stored."""
+    ends = "".join(
+        f" WHEN topic = '{topic}' AND partition = {partition} THEN {end}"
+        for (topic, partition), end in stored_ends.items()
+    )
+    return f"offset >= CASE{ends} ELSE 0 END" if ends else "true"
 
 
 def check_bronze(lake: Lake) -> None:

@@ -187,8 +187,9 @@ class FoldQuery:
     ) -> None:
         """Adds the rows of some tables that they lack, and hands on those of the state."""
         outputs = outputs.persist(StorageLevel.MEMORY_AND_DISK)
-        rows = outputs.where(fn.col("kind") == STATE_ROW)
-        others = [] if write_state is None else [partial(write_state, rows)]
+        others = []
+        if write_state is not None:
+            others.append(partial(write_state, outputs.where(fn.col("kind") == STATE_ROW)))
         try:
             _report_unreadable(write_blocks(self._lake, outputs, targets, others))
         finally:

@@ -3,11 +3,13 @@
 Few rows are collected once and written by this process; many are unpacked by Spark.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -16,6 +18,11 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.row_blocks import RANK, row_values, rows_of
 from featurewatch.pipeline.lake.tables import Table
 
+_FIRST_BLOCKS: Final = 1_000
+_FIRST_BYTES: Final = 16 << 10
+"""At most this many blocks of a partition, of at most this many bytes each, are read with their
+labels: those of some clusters in a stream, and little of this process's memory."""
+_NUMBER: Final = f"(monotonically_increasing_id() & {(1 << 33) - 1})"
 BLOCK_SCHEMA: Final = "kind string, id string, value binary"
 """`row_blocks.BLOCK_ARROW` in Spark's terms."""
 
@@ -39,20 +46,31 @@ class BlockSummary(NamedTuple):
     days: tuple[str, ...]
 
 
-def _summaries(blocks: DataFrame) -> dict[str, BlockSummary]:
-    row_count = fn.substring_index("id", " ", 1).cast("bigint")
-    collected = blocks.groupBy("kind").agg(
-        fn.sum(row_count).alias("rows"),
-        fn.sum(fn.length("value")).alias("size"),
-        fn.collect_set(fn.substring_index("id", " ", -1)).alias("days"),
-    )
+def _read(blocks: DataFrame) -> pa.Table:
+    """The label and size of each block, and the value of those that are small and among the first
+    of their partition.
+
+    A small batch is thereby read in one job, and a large one stays where it is.
+    """
+    # The lower bits of such an id number the rows of a partition. Each part of an expression that
+    # is built in Python is a call to the JVM, and all of this is one.
+    is_small = f"{_NUMBER} < {_FIRST_BLOCKS} AND length(value) <= {_FIRST_BYTES}"
+    value = f"CASE WHEN {is_small} THEN value END AS value"
+    # Rows of Python take twice as long.
+    return blocks.selectExpr("kind", "id", "length(value) AS size", value).toArrow()
+
+
+def _summaries(blocks: pa.Table) -> dict[str, BlockSummary]:
+    row_counts, sizes = Counter[str](), Counter[str]()
+    days: dict[str, set[str]] = {}
+    for kind, label, size in row_values(blocks, ("kind", "id", "size")):
+        row_count, _, of_block = label.partition(" ")
+        row_counts[kind] += int(row_count)
+        sizes[kind] += size
+        days.setdefault(kind, set()).update(filter(None, of_block.split(",")))
     return {
-        row["kind"]: BlockSummary(
-            row["rows"],
-            row["size"],
-            tuple(sorted({day for days in row["days"] for day in days.split(",") if day})),
-        )
-        for row in collected.collect()
+        kind: BlockSummary(row_counts[kind], sizes[kind], tuple(sorted(of_kind)))
+        for kind, of_kind in days.items()
     }
 
 
@@ -72,8 +90,9 @@ def write_blocks(
         LakeError: A table cannot be written; the others may have been.
     """
     by_path = {target.table.path: target for target in targets}
-    blocks = outputs.where(fn.col("kind").isin([*by_path])).select("kind", "id", "value")
-    found = _summaries(blocks)
+    blocks = outputs.selectExpr("kind", "id", "value").where(_of_kinds(by_path))
+    read = _read(blocks)
+    found = _summaries(read)
     for path in found:
         lake.ensure_table(by_path[path].table)
     small = {
@@ -83,16 +102,15 @@ def write_blocks(
     }
     shared: Mapping[str, list[bytes]] = {}
     if sum(summary.size for summary in small.values()) <= local_writer.SMALL_BYTES:
-        shared = _collected(blocks.where(fn.col("kind").isin([*small]))) if small else {}
+        shared = _shared(read, blocks, small) if small else {}
     actions: list[Callable[[], object]] = [*others]
     added: dict[str, int] = {}
     for path, summary in found.items():
         target = by_path[path]
-        own = blocks.where(fn.col("kind") == path)
         if path in small:
-            write = partial(_write_local, lake, target, summary, own, shared.get(path))
+            write = partial(_write_local, lake, target, summary, blocks, shared.get(path))
         else:
-            write = partial(_write_by_spark, lake, target, summary, own)
+            write = partial(_write_by_spark, lake, target, summary, blocks)
         actions.append(partial(_count, added, path, write))
     lake.in_parallel(actions)
     return added
@@ -102,11 +120,28 @@ def _count(added: dict[str, int], path: str, write: Callable[[], int]) -> None:
     added[path] = write()
 
 
-def _collected(blocks: DataFrame) -> dict[str, list[bytes]]:
+def _shared(read: pa.Table, blocks: DataFrame, kinds: Collection[str]) -> Mapping[str, list[bytes]]:
+    """The blocks of some kinds, which are read again if a value is missing in ``read``."""
+    wanted = read.filter(pc.is_in(read.column("kind"), pa.array([*kinds], pa.string())))
+    if wanted.column("value").null_count:
+        return _collected(blocks, kinds)
+    return _by_kind(wanted)
+
+
+def _of_kinds(kinds: Iterable[str]) -> str:
+    """The SQL condition of blocks of some kinds."""
+    names = ", ".join(f"'{kind}'" for kind in kinds)
+    return f"kind IN ({names})"
+
+
+def _collected(blocks: DataFrame, kinds: Iterable[str]) -> dict[str, list[bytes]]:
+    return _by_kind(blocks.where(_of_kinds(kinds)).select("kind", "value").toArrow())
+
+
+def _by_kind(blocks: pa.Table) -> dict[str, list[bytes]]:
     """The blocks of each kind, in the order in which each partition returned them."""
     by_kind: dict[str, list[bytes]] = {}
-    collected = blocks.select("kind", "value").toArrow()  # rows of Python take twice as long
-    for kind, value in row_values(collected, ("kind", "value")):
+    for kind, value in row_values(blocks, ("kind", "value")):
         by_kind.setdefault(kind, []).append(value)
     return by_kind
 
@@ -119,7 +154,7 @@ def _write_local(
     collected: list[bytes] | None,
 ) -> int:
     if collected is None:
-        collected = _collected(blocks)[target.table.path]
+        collected = _collected(blocks, [target.table.path])[target.table.path]
     directory = lake.directory
     assert directory is not None  # noqa: S101 - of another lake Spark writes
     table = target.table
@@ -149,8 +184,10 @@ def _write_by_spark(
     lake: Lake, target: BlockTarget, summary: BlockSummary, blocks: DataFrame
 ) -> int:
     table = target.table
-    rows = blocks.select("value").mapInArrow(
-        partial(_unpacked, table=table), f"{table.ddl}, {RANK} bigint"
+    rows = (
+        blocks.where(_of_kinds([table.path]))
+        .select("value")
+        .mapInArrow(partial(_unpacked, table=table), f"{table.ddl}, {RANK} bigint")
     )
     others = [name for name in table.columns if name not in table.key]
     best = fn.max_by(fn.struct(*others), RANK).alias("row")

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 _WORKER: Final = str(Path(__file__).with_name("worker"))
 """Directory whose sitecustomize Spark's Python processes import at start, if it exists there."""
 _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
-_STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_STREAMING: Final = "org.apache.spark.sql.execution.streaming"
+_STATE_STORE: Final = f"{_STREAMING}.state.RocksDBStateStoreProvider"
+_CHECKPOINT_FILES: Final = f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -34,6 +36,9 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     # The only store that supports stateful Python functions.
     "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
+    # A batch writes its changes, and a thread beside it the snapshots, of which each has several
+    # files: every batch wrote one.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # A message may have ten thousand bytes: a batch of this many fits the processor's cache, and
     # costs half of one that does not; larger ones that are read from a table fill the heap.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
@@ -169,6 +174,9 @@ def _local(master: str) -> dict[str, str]:
         return {}
     return {
         "spark.driver.memory": "1g",
+        # Both write a file beside its place and rename it. The default starts ten processes for a
+        # file of this machine, eight of them readlink, and this one two.
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(cores),
