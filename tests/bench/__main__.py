@@ -97,6 +97,8 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "history": lambda: _module("history").run(),
     "audit": lambda: _module("audit").run(),
     "growth": lambda: _module("growth").run(),
+    "thirty-days": lambda: on_a_bus(_module("thirty_days").run, partitions=2),
+    "backfill": lambda: on_a_bus(_module("backfill").run, partitions=2),
     "executors": lambda: _module("executors").run(),
     "web": lambda: _module("web").not_modified(),
     "web-clients": lambda: on_a_bus(lambda bus, _: _module("web").followed(bus), partitions=8),

@@ -61,14 +61,14 @@ def day() -> list[Event]:
         events.append(LogCommit(ClusterId(_NAME), CommitKind.BATCH, *where, numbered, {}, at_ms))
 
     old, new = (release_of(name).ranges()[METADATA_VERSION].maximum for name in RELEASES)
-    commit(START_MS, level(0, old), *(_registered(node, RELEASES[0]) for node in range(NODES)))
+    commit(START_MS, level(0, old), *(registered(node, RELEASES[0]) for node in range(NODES)))
     for node in range(NODES):
         commit(START_MS + 1000 + node, fencing(0, node, -1))
     noon_ms = START_MS + DAY_MS // 2 + 60_000
     for node in range(NODES):
         at_ms = noon_ms + node * 300_000
         commit(at_ms, fencing(0, node, 1))
-        commit(at_ms + 20_000, _registered(node, RELEASES[1]))
+        commit(at_ms + 20_000, registered(node, RELEASES[1]))
         commit(at_ms + 30_000, fencing(0, node, -1))
     commit(noon_ms + 3_600_000, level(0, new))
     for at_ms in range(START_MS + 10_000, START_MS + DAY_MS, HEARTBEAT_MS):
@@ -80,7 +80,7 @@ def day() -> list[Event]:
     return sorted(events, key=lambda event: event.seen_ms)
 
 
-def _registered(node: int, release: str) -> dict[str, Any]:
+def registered(node: int, release: str) -> dict[str, Any]:
     """The registration of a broker of a release."""
     record = registration(0, node)
     ranges = release_of(release).ranges()

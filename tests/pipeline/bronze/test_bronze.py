@@ -185,7 +185,7 @@ def test_two_cannot_fill_one_lake(
     lake: Lake, own_bus: MakeBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second process gets an error and does nothing."""
-    monkeypatch.setattr("featurewatch.pipeline.lake.lake._LOCK_S", 0.1)
+    monkeypatch.setattr("featurewatch.pipeline.lake.locks._WAIT_S", 0.1)
     lake.lock()
     other = Lake(lake.session, lake.root)
     with pytest.raises(LakeError, match="another process fills the lake"):

@@ -1,6 +1,10 @@
 """Maintenance changes no result of a query."""
 
+import os
 import shutil
+import threading
+import time
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from datetime import date
@@ -14,17 +18,22 @@ from featurewatch.cli.commands.pipeline import pipeline
 from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold.tables import EPOCHS, FEATURE_CHANGES
+from featurewatch.pipeline.idle import is_processed
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
 from featurewatch.pipeline.maintain import MaintenanceResult, maintain
+from featurewatch.pipeline.run import run_on, stages
 from featurewatch.pipeline.silver import tables
 from featurewatch.pipeline.spark.checkpoints import FOLD
-from featurewatch.streams.events import Event
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.events import Event, LogCommit
 from featurewatch.streams.topics import METADATA_LOG
-from tests.pipeline.filling import Messages, rows
+from tests.pipeline.filling import Messages, put, rows
 from tests.pipeline.gold.parity import fill_tables
 from tests.simulation import records as r
 from tests.simulation.records import MV
+from tests.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,6 +120,114 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     shutil.rmtree(lake.checkpoint(FOLD))
     with pytest.raises(LakeError, match="no longer has the messages since the beginning"):
         FoldQuery(lake).writer()
+
+
+@pytest.mark.nightly
+def test_it_runs_beside_a_stream(lake: Lake, own_bus: Callable[[], BusSettings]) -> None:
+    """While a stream adds messages, tables are compacted and old rows deleted again and again: the
+    stream continues, and each row is there once. The rows of one batch are replaced by both."""
+    bus = own_bus()
+    ensure_topics(bus)
+    now_ms, stop = int(time.time() * 1000), threading.Event()
+    failed: list[BaseException] = []
+
+    def follow() -> None:
+        try:
+            run_on(lake, stages(lake, bus), 0.1, stop)
+        except BaseException as error:
+            failed.append(error)
+
+    def put_levels(numbers: range, at_ms: int) -> None:
+        put(bus, [_seen(r.commit(n, r.level(MV, 1 + n % 9)), at_ms) for n in numbers])
+
+    def changes() -> int:
+        return len(rows(reader, FEATURE_CHANGES, "id"))
+
+    reader = Lake(lake.session, lake.root)
+    following = threading.Thread(target=follow)
+    following.start()
+    try:
+        put_levels(range(1, 4), now_ms - 40 * 86_400_000)
+        assert eventually(lambda: bool(failed) or changes() == 3)
+        for begin in range(4, 40, 6):
+            for number in range(begin, begin + 6):
+                put_levels(range(number, number + 1), now_ms + number)
+            results = maintained(reader, keep_days=30)
+            assert eventually(lambda end=begin + 5: bool(failed) or changes() == end)
+        assert not failed
+        assert results["levels"].files_after < 6
+    finally:
+        stop.set()
+        following.join()
+    levels = rows(lake, tables.LEVELS, "id")
+    assert len(levels) == len({*levels}) == 36
+    messages = rows(lake, MESSAGES, "offset")
+    assert len(messages) == len({*messages}) in (36, 39)
+    ids = rows(lake, FEATURE_CHANGES, "id")
+    assert len(ids) == len({*ids}) == 39
+    lake.unlock()
+    assert is_processed(Path(lake.root))
+
+
+def _commits(lake: Lake, table: Table) -> list[Path]:
+    return sorted(Path(lake.path(table), "_delta_log").glob("0*[0-9].json"))
+
+
+def test_old_commits_are_removed_once_they_were_followed(filled: tuple[Lake, Messages]) -> None:
+    """From a table's log, an hour after they were made. Those of bronze stay as long as silver and
+    gold lack their messages, and the queries continue."""
+    lake, messages = filled
+    messages.add_events([r.commit(9, r.level(MV, 9))])
+    messages.into(lake)
+    for table in (MESSAGES, tables.LEVELS):
+        for file in _commits(lake, table):
+            os.utime(file, (1e9, 1e9))
+    maintained(lake)
+    assert len(_commits(lake, tables.LEVELS)) <= 2
+    assert len(_commits(lake, MESSAGES)) > 4
+    fill_tables(lake)
+    maintained(lake)
+    assert len(_commits(lake, MESSAGES)) <= 2
+    assert rows(lake, tables.LEVELS, "level") == [(1,), (2,), (3,), (9,)]
+    messages.add_events([r.commit(10, r.level(MV, 8))])
+    messages.into(lake)
+    fill_tables(lake)
+    assert rows(lake, FEATURE_CHANGES, "revision")[-1] == (5,)
+
+
+def _seen(commit: LogCommit, at_ms: int) -> LogCommit:
+    return replace(commit, append_ms=at_ms, seen_ms=at_ms)
+
+
+def test_files_that_a_stream_may_still_need_are_kept(filled: tuple[Lake, Messages]) -> None:
+    """Beside another process, files younger than a day cannot be removed; only one process
+    maintains a lake."""
+    lake, _ = filled
+    lake.lock()
+    other = Lake(lake.session, lake.root)
+    with pytest.raises(LakeError, match=r"younger than --vacuum-hours 3: give at least 24, or st"):
+        maintained(other, vacuum_h=3)
+    other.unlock()
+    assert maintained(other, vacuum_h=24)["messages"].files_after == 1
+
+
+@pytest.mark.nightly
+def test_spark_maintains_a_lake_of_a_store(filled: tuple[Lake, Messages]) -> None:
+    """With the same results, if the lake is no directory of this machine."""
+    filling, messages = filled
+
+    class Store(Lake):
+        directory = None
+
+    lake = Store(filling.session, filling.root)
+    results = maintained(lake, keep_days=30, vacuum_h=0)
+    assert results["messages"].rows_deleted == 5
+    assert (results["messages"].files_before, results["messages"].files_after) == (3, 1)
+    assert EXPIRED in lake.newest(MESSAGES).properties
+    messages.add_events([r.commit(9, r.level(MV, 9))])
+    messages.into(filling)
+    fill_tables(filling)
+    assert rows(lake, tables.LEVELS, "level") == [(9,)]
 
 
 def test_a_place_without_tables_is_no_lake(lake: Lake) -> None:

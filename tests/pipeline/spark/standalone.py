@@ -15,6 +15,9 @@ from featurewatch.pipeline.spark.session import BRIEF_JVM
 from tests.processes import free_port
 
 DEADLINE_S = 300.0
+MASTER = "master"
+WORKERS = ("one", "two")
+"""The names of its processes; a worker's directory has its name."""
 SMALL = {
     "spark.cores.max": "2",
     "spark.executor.cores": "1",
@@ -42,34 +45,53 @@ class Standalone:
         self._cores = [{cores[0]}, {cores[-1]}] if pinned else [{*cores}, {*cores}]
         self.master = f"spark://127.0.0.1:{free_port()}"
         self._page = free_port()
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
         """Starts them and waits until the master has registered both workers."""
-        host, _, port = self.master.removeprefix("spark://").partition(":")
-        page = ["--host", host, "--webui-port"]
-        self._run("master.Master", *page, str(self._page), "--port", port)
-        for name, cores in zip(("one", "two"), self._cores, strict=True):
-            size = ["--cores", "1", "--memory", self._memory]
-            where = ["--work-dir", str(self.directory / name), self.master]
-            self._run("worker.Worker", *page, "0", *size, *where, cores=cores)
+        for name in (MASTER, *WORKERS):
+            self.run(name)
         deadline = time.monotonic() + DEADLINE_S
         while self._workers() < 2:
             assert time.monotonic() < deadline, self.log
             time.sleep(0.2)
+
+    def run(self, name: str) -> None:
+        """Starts the master or a worker."""
+        host, _, port = self.master.removeprefix("spark://").partition(":")
+        page = ["--host", host, "--webui-port"]
+        if name == MASTER:
+            self._run(name, "master.Master", *page, str(self._page), "--port", port)
+            return
+        size = ["--cores", "1", "--memory", self._memory]
+        where = ["--work-dir", str(self.directory / name), self.master]
+        cores = self._cores[WORKERS.index(name)]
+        self._run(name, "worker.Worker", *page, "0", *size, *where, cores=cores)
+
+    def kill(self, name: str) -> None:
+        """Ends the master or a worker as a power cut would."""
+        self._running[name].kill()
+        self._running[name].wait()
+
+    def executors(self, name: str) -> list[int]:
+        """The process ids of a worker's executors."""
+        pid = self._running[name].pid
+        children = Path(f"/proc/{pid}/task").glob("*/children")
+        pids = [int(child) for file in children for child in file.read_text().split()]
+        return [child for child in pids if _is_executor(child)]
 
     @property
     def log(self) -> str:
         """Their log."""
         return (self.directory / "daemons.log").read_text()
 
-    def _run(self, name: str, *arguments: str, cores: set[int] | None = None) -> None:
+    def _run(self, name: str, program: str, *arguments: str, cores: set[int] | None = None) -> None:
         spark = Path(pyspark.__file__).parent
         pin = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))] if cores else []
         command = [
             *pin,
             str(spark / "bin" / "spark-class"),
-            f"org.apache.spark.deploy.{name}",
+            f"org.apache.spark.deploy.{program}",
             *arguments,
         ]
         small = {"SPARK_DAEMON_MEMORY": "192m", "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -80,7 +102,7 @@ class Standalone:
         }
         with (self.directory / "daemons.log").open("ab") as log:
             env = {**os.environ, **small, **java}
-            self._running.append(subprocess.Popen(command, env=env, stdout=log, stderr=log))
+            self._running[name] = subprocess.Popen(command, env=env, stdout=log, stderr=log)
 
     def _workers(self) -> int:
         with contextlib.suppress(OSError):
@@ -91,7 +113,14 @@ class Standalone:
 
     def stop(self) -> None:
         """Stops them."""
-        for process in reversed(self._running):
+        for process in reversed(self._running.values()):
             process.terminate()
-        for process in self._running:
+        for process in self._running.values():
             process.wait(30)
+
+
+def _is_executor(pid: int) -> bool:
+    try:
+        return b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False  # it has ended

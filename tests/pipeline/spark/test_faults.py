@@ -88,6 +88,12 @@ class Command:
             self._process.send_signal(number)
         return self._process.wait(TIMEOUT_S)
 
+    def children(self) -> list[int]:
+        """The process ids of the JVMs that it started."""
+        tasks = Path(f"/proc/{self._process.pid}/task").glob("*/children")
+        pids = [child for file in tasks for child in file.read_text().split()]
+        return [int(pid) for pid in pids if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
     def close(self) -> None:
         """Ends it if it still runs."""
         if self._process.poll() is None:
@@ -174,8 +180,8 @@ def test_a_kill_loses_nothing_and_doubles_nothing(
 
 
 def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
-    """Maintenance of a lake with a relative path deletes old rows and names a table with a
-    truncated log, without a stack trace of Spark. A missing bronze is one line, too."""
+    """Maintenance of a lake with a relative path names a table with a truncated log, without a
+    stack trace of Spark. A missing bronze is one line, too."""
     messages = Messages()
     messages.add_events(some(3))  # long ago
     messages.into(lake)
@@ -186,7 +192,7 @@ def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
         tmp_path / "maintain", "maintain", "--lake", relative, "--keep-days", "9"
     ) as process:
         assert process.end() == 1
-    assert process.out() == ["bronze/messages: 1 files, now 1, deleted 2 rows"]
+    assert process.out() == []
     (line,) = process.err()
     expected = f"featurewatch: the lake {relative} cannot be used: file://{torn} cannot be read: "
     assert line.startswith(expected)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.spark_jars import spark_jars
-from featurewatch.pipeline.errors import LakeError, reason_in
+from featurewatch.pipeline.errors import LakeError, RunError, reason_in
 from featurewatch.pipeline.lake.root import absolute_root
 from featurewatch.pipeline.spark.session import is_submitted, spark_session
 from featurewatch.stack.java.jars import Cache, default_cache
@@ -30,6 +30,7 @@ def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"
         UsageError: No lake is named.
         LakeError: It can have no tables at this place, or its tables are not as they must be: here,
             or as Spark reports inside.
+        RunError: Spark's processes ended inside.
     """
     if not root.strip():
         raise UsageError("no lake is given: pass --lake DIRECTORY or URI")
@@ -40,23 +41,31 @@ def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"
     with tempfile.TemporaryDirectory(prefix="featurewatch-spark-") as scratch:
         with _quiet_stdout():
             session = spark_session(Path(scratch), master, jars, brief=brief)
-        from py4j.protocol import Py4JJavaError
+        from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
         from pyspark.errors.exceptions.captured import CapturedException
 
         from featurewatch.pipeline.bronze.query import check_bronze
         from featurewatch.pipeline.lake.lake import Lake
+        from featurewatch.pipeline.spark.executors import executors_watched
 
         lake = Lake(session, place)
         try:
-            check_bronze(lake)
-            yield lake
+            with executors_watched(session, master):
+                check_bronze(lake)
+                yield lake
+        except (Py4JNetworkError, ConnectionError) as error:
+            raise RunError(
+                "Spark's driver, a Java process of this command, ended: it was killed, or had no "
+                "memory; start again: it continues where it was, and nothing is lost"
+            ) from error
         except (Py4JJavaError, CapturedException) as error:
             trace = f"{error}\n{getattr(error, '_stackTrace', '')}"
             logging.getLogger("pyspark").info("%s", trace)
             raise LakeError(f"the lake {root} cannot be used: {reason_in(trace)}") from error
         finally:
-            session.sparkContext.setLogLevel("OFF")  # its messages at the end are useless
-            session.stop()
+            with contextlib.suppress(Py4JError, OSError):  # its JVM may have been killed
+                session.sparkContext.setLogLevel("OFF")  # its messages at the end are useless
+                session.stop()
 
 
 @contextlib.contextmanager

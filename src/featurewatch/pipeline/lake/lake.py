@@ -1,14 +1,13 @@
 """The lake: a directory or URI of Delta tables, each created when it is first needed."""
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
+from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
-from py4j.protocol import Py4JJavaError
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -16,9 +15,11 @@ from pyspark.sql.types import StructType
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.lake import local_writer
 from featurewatch.pipeline.lake.hadoop_files import HadoopFiles
+from featurewatch.pipeline.lake.locks import FILLING, MAINTAINING, Locks
 from featurewatch.pipeline.lake.root import local_directory
 from featurewatch.pipeline.lake.tables import PROPERTIES, Table
-from featurewatch.pipeline.spark.session import jvm
+
+Result = TypeVar("Result")
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
@@ -27,8 +28,6 @@ _PARALLEL_WRITES: Final = 4
 table's log, and leaves the cores idle meanwhile."""
 _CREATION_PREFIX: Final = "0" * 20
 """Prefix of the files in a table's log that were written when it was created."""
-_LOCK_S: Final = 30.0
-_LOCK_POLL_S: Final = 0.2
 
 
 class TableVersion(NamedTuple):
@@ -50,7 +49,7 @@ class Lake:
         self.root = root.rstrip("/")
         self._ensured: set[str] = set()
         self._filled: set[str] = set()
-        self._lock: Any = None
+        self.locks = Locks(session, self.directory)
 
     @property
     def directory(self) -> Path | None:
@@ -155,7 +154,8 @@ class Lake:
         path = self.ensure_table(table)
         if (directory := self._local_directory(table, size)) is not None:
             return local_writer.append(directory, rows)
-        rows.write.format("delta").mode("append").option("optimizeWrite", "true").save(path)
+        writer = rows.write.format("delta").mode("append").option("optimizeWrite", "true")
+        _retried(lambda: writer.save(path))
         return None
 
     def merge_new(
@@ -188,7 +188,7 @@ class Lake:
         merge = target.alias("old").merge(new.alias("new"), same_key)
         if replaced:
             merge = merge.whenMatchedUpdateAll(replaced)
-        (done,) = merge.whenNotMatchedInsertAll().execute().collect()
+        (done,) = _retried(lambda: merge.whenNotMatchedInsertAll().execute().collect())
         return int(done["num_inserted_rows"])
 
     @staticmethod
@@ -250,52 +250,14 @@ class Lake:
         if errors:
             raise errors[0]
 
-    def lock(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Keeps other processes from filling this lake until the session's JVM has ended.
-
-        The JVM holds the lock, not this process: if this process is killed, the JVM may still be
-        writing, and the next process must wait for it. A lake that is not a directory of this
-        machine has no lock; the operator must make sure that only one process fills it.
-        ``monotonic`` gives seconds of a clock that does not go back.
-
-        Raises:
-            LakeError: Another process fills it, or the directory cannot be written.
-        """
-        if self.directory is None or self._lock is not None:
-            return
-        file = self.directory / "lock"
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            file.touch()
-        except OSError as error:
-            raise LakeError(
-                f"the lake {self.directory} cannot be written ({error.strerror}): "
-                "choose another with --lake"
-            ) from None
-        channel = jvm(self.session).java.io.RandomAccessFile(str(file), "rw").getChannel()
-        deadline = monotonic() + _LOCK_S
-        while (lock := self._try_lock(channel)) is None:
-            if monotonic() > deadline:
-                raise LakeError(
-                    f"another process fills the lake {self.directory}: wait for its end, or stop it"
-                )
-            time.sleep(_LOCK_POLL_S)
-        self._lock = lock
+    def lock(self) -> None:
+        """Keeps other processes from filling this lake (`Locks.take`)."""
+        self.locks.take(FILLING)
 
     def unlock(self) -> None:
-        """Releases the lock."""
-        if self._lock is not None:
-            self._lock.channel().close()
-            self._lock = None
-
-    @staticmethod
-    def _try_lock(channel: Any) -> Any:
-        try:
-            return channel.tryLock()
-        except Py4JJavaError as error:
-            if "OverlappingFileLockException" in str(error.java_exception):
-                return None  # this JVM holds it, for another `Lake`
-            raise
+        """Releases all locks."""
+        for name in (FILLING, MAINTAINING):
+            self.locks.release(name)
 
     def _check(self, table: Table) -> None:
         """Checks that a table has all columns; one of a newer featurewatch may have more."""
@@ -306,3 +268,13 @@ class Lake:
                 f"the table {self.path(table)} has no column {', '.join(missing)}: it was made by "
                 "an older featurewatch; run: featurewatch pipeline maintain"
             )
+
+
+def _retried(write: Callable[[], Result]) -> Result:
+    """Calls what commits to a table by Spark, as `local_writer.retried` does."""
+    for _ in range(local_writer.ATTEMPTS - 1):
+        try:
+            return write()
+        except DeltaConcurrentModificationException:
+            continue
+    return write()

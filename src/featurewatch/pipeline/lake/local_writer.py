@@ -7,15 +7,15 @@ lacks, in one commit.
 All functions raise `LakeError` if the table cannot be read or written.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -23,6 +23,9 @@ from featurewatch.pipeline.errors import LakeError, one_line
 from featurewatch.pipeline.lake.row_blocks import row_values
 from featurewatch.pipeline.lake.tables import PROPERTIES, READER_VERSION
 
+Result = TypeVar("Result")
+
+ATTEMPTS: Final = 10
 SMALL_BYTES: Final = 64 << 20
 """Rows derived from messages of at most this size, in bytes, fit into this process's memory."""
 _FEW_FILES: Final = 1000
@@ -32,7 +35,7 @@ _FEW_FILES: Final = 1000
 def create(path: Path, columns: StructType, partitioned: Sequence[str], about: str) -> None:
     """Creates a table, unless it exists."""
     schema = deltalake.Schema.from_json(columns.json())
-    with _lake_errors(path, "made"):
+    with lake_errors(path, "made"):
         deltalake.DeltaTable.create(
             *(path, schema, "ignore", [*partitioned]),
             description=about,
@@ -42,14 +45,14 @@ def create(path: Path, columns: StructType, partitioned: Sequence[str], about: s
 
 def newest(path: Path) -> tuple[int, Mapping[str, str]]:
     """Returns the newest version of a table, and its properties."""
-    with _lake_errors(path, "read"):
+    with lake_errors(path, "read"):
         table = deltalake.DeltaTable(path)
         return table.version(), table.metadata().configuration
 
 
 def count(path: Path) -> int:
     """Returns the number of rows of a table."""
-    with _lake_errors(path, "read"):
+    with lake_errors(path, "read"):
         return int(deltalake.DeltaTable(path).count())
 
 
@@ -59,7 +62,7 @@ def plain_files(path: Path, version: int) -> list[str] | None:
     None: the files have rows that were deleted, or lack columns whose values are in the log alone,
     or there are too many.
     """
-    with _lake_errors(path, "read"):
+    with lake_errors(path, "read"):
         table = deltalake.DeltaTable(path, version=version)
         has_vectors = (
             table.protocol().min_reader_version > READER_VERSION
@@ -74,8 +77,7 @@ def append(path: Path, rows: DataFrame) -> pa.Table:
     """Adds all rows to a table in one commit, and returns them; without rows there is no commit."""
     table_rows = _collected(rows, ())
     if table_rows.num_rows:
-        with _lake_errors(path, "written"):
-            deltalake.write_deltalake(path, table_rows, mode="append")
+        retried(path, lambda: deltalake.write_deltalake(path, table_rows, mode="append"))
     return table_rows
 
 
@@ -98,7 +100,8 @@ def merge_rows(path: Path, rows: pa.Table, same: str, replaced: str = "") -> int
     """
     if not rows.num_rows:
         return 0
-    with _lake_errors(path, "written"):
+
+    def merge() -> int:
         table = deltalake.DeltaTable(path)
         if table.version() == 0:
             deltalake.write_deltalake(table, rows, mode="append")
@@ -107,6 +110,23 @@ def merge_rows(path: Path, rows: pa.Table, same: str, replaced: str = "") -> int
         if replaced:
             merger = merger.when_matched_update_all(replaced)
         return int(merger.when_not_matched_insert_all().execute()["num_target_rows_inserted"])
+
+    return retried(path, merge)
+
+
+def retried(path: Path, write: Callable[[], Result]) -> Result:
+    """Calls what commits to a table, again if another process's commit was in its way.
+
+    The stream and the maintenance may replace the same files; whichever is later looks at the table
+    again.
+    """
+    with lake_errors(path, "written"):
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return write()
+            except CommitFailedError:
+                continue
+        return write()
 
 
 def _collected(rows: DataFrame, key: Sequence[str]) -> pa.Table:
@@ -125,7 +145,8 @@ def _collected(rows: DataFrame, key: Sequence[str]) -> pa.Table:
 
 
 @contextmanager
-def _lake_errors(path: Path, action: str) -> Iterator[None]:
+def lake_errors(path: Path, action: str) -> Iterator[None]:
+    """Raises what Delta's library raises as a `LakeError`."""
     try:
         yield
     except (DeltaError, OSError) as error:

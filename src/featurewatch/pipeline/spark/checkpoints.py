@@ -61,6 +61,17 @@ def end_of_batches(checkpoint: Path) -> Mapping[str, Any] | None:
     return batch_end((checkpoint / "offsets" / str(started)).read_text())
 
 
+def followed_version(checkpoint: Path) -> int | None:
+    """Returns the version of a table at which the next batch of the query that follows it starts
+    (None: there was no batch, or its end is not a version)."""
+    finished = _newest(checkpoint / "commits")
+    try:
+        end = batch_end((checkpoint / "offsets" / str(finished)).read_text())
+        return int(end["reservoirVersion"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
 def _newest(batches: Path) -> int | None:
     """The highest number among files that are named after batches."""
     if not batches.is_dir():
