@@ -153,7 +153,8 @@ def test_it_runs_beside_a_stream(lake: Lake, own_bus: Callable[[], BusSettings])
             for number in range(begin, begin + 6):
                 put_levels(range(number, number + 1), now_ms + number)
             results = maintained(reader, keep_days=30)
-            assert eventually(lambda end=begin + 5: bool(failed) or changes() == end)
+            wanted = begin + 5
+            assert eventually(lambda: bool(failed) or changes() == wanted)  # noqa: B023 - called here
         assert not failed
         assert results["levels"].files_after < 6
     finally:

@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from os import kill
 from pathlib import Path
 
@@ -26,6 +27,11 @@ from tests.waiting import eventually
 FOLLOWING = "following: bronze, silver and gold"
 IN_A_BATCH = 400
 LOST = re.compile(r"featurewatch: the Spark cluster spark://\S+ lost all executors and gave no")
+
+
+def has_executor(cluster: Standalone, worker: str) -> bool:
+    """Whether a worker has its executor."""
+    return len(cluster.executors(worker)) == 1
 
 
 class Filling:
@@ -111,14 +117,14 @@ def test_a_kill_of_any_process_of_the_cluster_loses_nothing(
         command.until(lambda: filling.is_complete() and FOLLOWING in "".join(command.err()))
         for worker in WORKERS:
             (executor,) = standalone.executors(worker)
-            filling.in_a_batch(command, lambda pid=executor: kill(pid, signal.SIGKILL))
+            filling.in_a_batch(command, partial(kill, executor, signal.SIGKILL))
             command.until(filling.is_complete)
-            command.until(lambda name=worker: len(standalone.executors(name)) == 1)
+            command.until(partial(has_executor, standalone, worker))
         for worker in WORKERS:
-            filling.in_a_batch(command, lambda name=worker: standalone.kill(name))
+            filling.in_a_batch(command, partial(standalone.kill, worker))
             command.until(filling.is_complete)
             standalone.run(worker)
-            command.until(lambda name=worker: len(standalone.executors(name)) == 1)
+            command.until(partial(has_executor, standalone, worker))
         filling.in_a_batch(command, lambda: standalone.kill(MASTER))
         command.until(filling.is_complete)
         assert told(command) == [FOLLOWING]

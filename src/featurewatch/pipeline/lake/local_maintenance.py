@@ -113,4 +113,5 @@ def delete(path: Path, condition: str) -> None:
 def _query(path: Path, query: str) -> list[dict[str, Any]]:
     with lake_errors(path, "read"):
         found = QueryBuilder().register("t", DeltaTable(path)).execute(query).read_all()
-        return pa.table(found).to_pylist()
+        rows: list[dict[str, Any]] = pa.table(found).to_pylist()
+        return rows
