@@ -20,8 +20,8 @@ from featurewatch.pipeline.spark.executors import Absence, Verdict
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from tests.pipeline.filling import put, rows
+from tests.pipeline.spark.commands import Command, commits, read, running, some
 from tests.pipeline.spark.standalone import MASTER, SMALL, WORKERS, Standalone
-from tests.pipeline.spark.test_faults import Command, commits, read, running, some
 from tests.waiting import eventually
 
 FOLLOWING = "following: bronze, silver and gold"

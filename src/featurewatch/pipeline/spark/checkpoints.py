@@ -62,11 +62,15 @@ def end_of_batches(checkpoint: Path) -> Mapping[str, Any] | None:
 
 
 def followed_version(checkpoint: Path) -> int | None:
-    """Returns the version of a table at which the next batch of the query that follows it starts
-    (None: there was no batch, or its end is not a version)."""
+    """Returns the version of a table from which the query that follows it may still read (None: it
+    is not known, or there were not two batches yet).
+
+    That is where its newest finished batch began: a query that starts again first asks Delta for
+    that batch, although it does not process it again (Spark's `MicroBatchExecution`).
+    """
     finished = _newest(checkpoint / "commits")
     try:
-        end = batch_end((checkpoint / "offsets" / str(finished)).read_text())
+        end = batch_end((checkpoint / "offsets" / str((finished or 0) - 1)).read_text())
         return int(end["reservoirVersion"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
