@@ -38,7 +38,7 @@ OTHER_FILES = {
     "stack/process/process.py": "logs of nodes, in which Kafka hides passwords",
     "stack/client.py": "a lock",
     "stack/supervisor.py": "a lock and a log",
-    "pipeline/lake/lake.py": "an empty lock",
+    "pipeline/lake/locks.py": "an empty lock",
     "pipeline/lake/answers.py": "the answers of audits and replays",
     "pipeline/replay/archives.py": "logs of a support bundle",
     "pipeline/spark/worker/sitecustomize.py": "/dev/null",

@@ -34,9 +34,10 @@ _CAUSED_BY: Final = (
 
 
 def header(name: str) -> Column:
-    """Returns a header's value as text; null if the message lacks the header."""
-    matching = fn.filter("headers", lambda header: header["key"] == name)
-    return fn.get(matching, fn.lit(0))["value"].cast("string")
+    """Returns a header's value as text, that of the first of this name; null if there is none."""
+    # `filter` is interpreted for each header of each message, and these are compiled.
+    index = fn.array_position("headers.key", name) - 1
+    return fn.get("headers.value", index.cast("int")).cast("string")
 
 
 def message_position() -> Column:
