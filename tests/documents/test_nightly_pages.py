@@ -121,7 +121,9 @@ def test_lines_about_the_lake(
     session.names = {
         **session.names,
         "/data/lake": str(tmp_path / "lake"),
+        "/data/new": str(tmp_path / "new"),
         "/var/lib/kafka/metadata": str(node.metadata_log),
+        "/backup/orders/metadata": str(node.metadata_log),
         "MkU3OEVBNTcwNTJENDM2Qk": quorum_430.cluster_id,
     }
     with tarfile.open(monitored.directory / "support-bundle.tar.gz", "w:gz") as bundle:

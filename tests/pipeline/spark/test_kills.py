@@ -116,6 +116,7 @@ def test_a_kill_of_any_process_of_the_cluster_loses_nothing(
         filling.in_a_batch(command, lambda: None)
         command.until(lambda: filling.is_complete() and FOLLOWING in "".join(command.err()))
         for worker in WORKERS:
+            command.until(partial(has_executor, standalone, worker))
             (executor,) = standalone.executors(worker)
             filling.in_a_batch(command, partial(kill, executor, signal.SIGKILL))
             command.until(filling.is_complete)
