@@ -125,6 +125,10 @@ def spark_session(
     if _WORKER not in python_path:
         worker_environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_WORKER, *python_path]))
     share_releases(session, is_local=master.startswith("local"))
+    # It would report the end of a JVM that was killed with a stack trace, beside what the command
+    # says of it in one line.
+    context: Any = session.sparkContext
+    context._accumulatorServer.handle_error = lambda *_: None
     if not is_submitted():
         _log_uncaught(session)
     return session
