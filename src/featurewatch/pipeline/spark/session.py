@@ -115,6 +115,7 @@ def spark_session(
         builder = builder.config(name, value)
     # A failed batch raises the query's exception; py4j would log it a second time, at length.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
     try:
         session = builder.getOrCreate()
     except (PySparkRuntimeError, Py4JJavaError) as error:
@@ -132,6 +133,11 @@ def spark_session(
     if not is_submitted():
         _log_uncaught(session)
     return session
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a record is none that py4j logs beside the exception that it raises."""
+    return record.msg != "Exception while sending command."
 
 
 def share_releases(session: "SparkSession", *, is_local: bool) -> None:
