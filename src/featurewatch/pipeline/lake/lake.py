@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from delta.exceptions import DeltaConcurrentModificationException
@@ -19,13 +19,13 @@ from featurewatch.pipeline.lake.locks import FILLING, MAINTAINING, Locks
 from featurewatch.pipeline.lake.root import local_directory
 from featurewatch.pipeline.lake.tables import PROPERTIES, Table
 
-Result = TypeVar("Result")
-
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 _PARALLEL_WRITES: Final = 4
 """Tables that are written at the same time: a commit mostly waits for the previous one in the
 table's log, and leaves the cores idle meanwhile."""
+_CONFLICT: Final = DeltaConcurrentModificationException
+"""Raised by Spark where another commit was in the way."""
 _CREATION_PREFIX: Final = "0" * 20
 """Prefix of the files in a table's log that were written when it was created."""
 
@@ -155,7 +155,7 @@ class Lake:
         if (directory := self._local_directory(table, size)) is not None:
             return local_writer.append(directory, rows)
         writer = rows.write.format("delta").mode("append").option("optimizeWrite", "true")
-        _retried(lambda: writer.save(path))
+        local_writer.repeated(lambda: writer.save(path), _CONFLICT)
         return None
 
     def merge_new(
@@ -188,7 +188,9 @@ class Lake:
         merge = target.alias("old").merge(new.alias("new"), same_key)
         if replaced:
             merge = merge.whenMatchedUpdateAll(replaced)
-        (done,) = _retried(lambda: merge.whenNotMatchedInsertAll().execute().collect())
+        (done,) = local_writer.repeated(
+            lambda: merge.whenNotMatchedInsertAll().execute().collect(), _CONFLICT
+        )
         return int(done["num_inserted_rows"])
 
     @staticmethod
@@ -268,13 +270,3 @@ class Lake:
                 f"the table {self.path(table)} has no column {', '.join(missing)}: it was made by "
                 "an older featurewatch; run: featurewatch pipeline maintain"
             )
-
-
-def _retried(write: Callable[[], Result]) -> Result:
-    """Calls what commits to a table by Spark, as `local_writer.retried` does."""
-    for _ in range(local_writer.ATTEMPTS - 1):
-        try:
-            return write()
-        except DeltaConcurrentModificationException:
-            continue
-    return write()

@@ -25,7 +25,7 @@ from featurewatch.pipeline.lake.tables import PROPERTIES, READER_VERSION
 
 Result = TypeVar("Result")
 
-ATTEMPTS: Final = 10
+_ATTEMPTS: Final = 10
 SMALL_BYTES: Final = 64 << 20
 """Rows derived from messages of at most this size, in bytes, fit into this process's memory."""
 _FEW_FILES: Final = 1000
@@ -121,12 +121,17 @@ def retried(path: Path, write: Callable[[], Result]) -> Result:
     again.
     """
     with lake_errors(path, "written"):
-        for _ in range(ATTEMPTS - 1):
-            try:
-                return write()
-            except CommitFailedError:
-                continue
-        return write()
+        return repeated(write, CommitFailedError)
+
+
+def repeated(write: Callable[[], Result], conflict: type[Exception]) -> Result:
+    """Calls what commits to a table until it raises no ``conflict``, or too often."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return write()
+        except conflict:
+            continue
+    return write()
 
 
 def _collected(rows: DataFrame, key: Sequence[str]) -> pa.Table:
