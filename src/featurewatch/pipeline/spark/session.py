@@ -136,7 +136,7 @@ def spark_session(
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Whether a record is none that py4j logs beside the exception that it raises."""
+    """Whether a record is not what py4j logs beside the exception that it raises."""
     return record.msg != "Exception while sending command."
 
 
