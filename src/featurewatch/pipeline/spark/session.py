@@ -137,7 +137,7 @@ def spark_session(
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     """Whether a record is not what py4j logs beside the exception that it raises."""
-    return record.msg != "Exception while sending command."
+    return not str(record.msg).startswith("Exception while sending")
 
 
 def share_releases(session: "SparkSession", *, is_local: bool) -> None:
