@@ -25,7 +25,8 @@ from featurewatch.streams.events import CommitKind, Event, LogCommit
 from featurewatch.streams.types import ClusterId
 from tests.bench.cluster_days import OneCluster, keep_all, publish
 from tests.bench.growth import DAY_MS
-from tests.bench.thirty_days import DAYS, PATIENCE_S, Stream, rows
+from tests.bench.row_counts import row_count
+from tests.bench.thirty_days import DAYS, PATIENCE_S, Stream
 from tests.bench.worker import level
 from tests.pipeline.filling import put
 
@@ -47,13 +48,13 @@ class Changes:
         Raises:
             RuntimeError: It does not come.
         """
-        before, began = rows(self._root, FEATURE_CHANGES.path), time.perf_counter()
+        before, began = row_count(self._root, FEATURE_CHANGES.path), time.perf_counter()
         at_ms, number = int(time.time() * 1000), self.number
         self.number += 1
         batch = (CommitKind.BATCH, number, number, 1, at_ms)
         records = [level(number, 1 + number % 2)]
         put(self._bus, [LogCommit(ClusterId("live-cluster"), *batch, records, {}, at_ms)])
-        while rows(self._root, FEATURE_CHANGES.path) <= before:
+        while row_count(self._root, FEATURE_CHANGES.path) <= before:
             if time.perf_counter() - began > PATIENCE_S:
                 raise RuntimeError(f"change {number} did not come to gold")
             time.sleep(0.05)
@@ -101,7 +102,9 @@ def run(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
                 during.append(changes.latency_s())
             backfill_s = time.perf_counter() - began
             deadline = time.monotonic() + PATIENCE_S
-            while rows(new.root, FEATURE_CHANGES.path) < rows(live.root, FEATURE_CHANGES.path):
+            while row_count(new.root, FEATURE_CHANGES.path) < row_count(
+                live.root, FEATURE_CHANGES.path
+            ):
                 if time.monotonic() > deadline:
                     raise RuntimeError("the new lake does not catch up")
                 time.sleep(0.1)

@@ -64,6 +64,7 @@ from featurewatch.streams.types import ClusterId
 from tests.bench import first_batch
 from tests.bench.event_schema import event_ddl
 from tests.bench.histories import IN_A_COMMIT, history
+from tests.bench.row_counts import row_count
 from tests.bench.turns import FEATUREWATCH, medians
 from tests.bench.worker import level
 from tests.pipeline.filling import Messages, put
@@ -223,10 +224,6 @@ def followed(lake: Lake, bus: BusSettings, every_s: float) -> Stream:
         except Exception as error:
             failed.append(error)
 
-    def changes() -> int:
-        log = Path(lake.path(FEATURE_CHANGES), "_delta_log")
-        return DeltaTable(lake.path(FEATURE_CHANGES)).count() if any(log.glob("*.json")) else 0
-
     following, found = threading.Thread(target=follow), []
     following.start()
     try:
@@ -235,7 +232,7 @@ def followed(lake: Lake, bus: BusSettings, every_s: float) -> Stream:
             at_ms, began = int(time.time() * 1000), time.perf_counter()
             batch = (CommitKind.BATCH, number, number, 1, at_ms)
             put(bus, [LogCommit(cluster, *batch, kept, {}, at_ms)])
-            while changes() <= number:
+            while row_count(Path(lake.root), FEATURE_CHANGES.path) <= number:
                 if failed or time.perf_counter() - began > PATIENCE_S:
                     raise RuntimeError(f"change {number} did not come to gold") from (
                         failed[0] if failed else None

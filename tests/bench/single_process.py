@@ -65,7 +65,9 @@ def fill(lake: Path) -> int:
         if contents := blocks.get(table.path):
             rows = newest_rows(rows_of(contents, table), table.key)
             same = Lake.same_key(table)
-            local_writer.merge_rows(lake / table.path, rows, same, replaced.get(table.path, ""))
+            local_writer.merge_rows(
+                lake / table.path, rows, table.key, same, replaced.get(table.path, "")
+            )
     return len(messages)
 
 

@@ -41,6 +41,7 @@ from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import Event, LogCommit, SourceStatus
 from tests.bench.cluster_days import OneCluster, keep_all, publish
 from tests.bench.growth import DAY_MS, memory_mb
+from tests.bench.row_counts import row_count
 from tests.bench.turns import FEATUREWATCH
 
 CLUSTERS: Final = 1_000
@@ -50,12 +51,6 @@ PORTIONS: Final = 2
 MAINTAINED_EVERY: Final = 10
 PATIENCE_S: Final = 300.0
 REGISTERED: Final = "REGISTER_BROKER_RECORD"
-
-
-def rows(root: Path, path: str) -> int:
-    """The number of rows of a table, from its log."""
-    exists = any((root / path / "_delta_log").glob("*.json"))
-    return int(deltalake.DeltaTable(root / path).count()) if exists else 0
 
 
 def processor_s(pid: int) -> float:
@@ -150,7 +145,7 @@ class Stream:
 
     def is_complete(self) -> bool:
         """Whether silver has them; gold is written in the same batch."""
-        return all(rows(self.root, path) >= count for path, count in self._expected.items())
+        return all(row_count(self.root, path) >= count for path, count in self._expected.items())
 
     def wait(self) -> None:
         """Returns when the lake has them.

@@ -24,6 +24,7 @@ from featurewatch.pipeline.lake.locks import FILLING, MAINTAINING
 from featurewatch.pipeline.lake.tables import BRONZE, EXPIRED, MESSAGES, PROPERTIES, Table
 from featurewatch.pipeline.silver.tables import SILVER
 from featurewatch.pipeline.spark.checkpoints import FOLD, followed_version
+from featurewatch.pipeline.spark.queries import with_settings
 
 TABLES: Final = (*BRONZE, *SILVER, *GOLD, AUDIT)
 """All tables, in the order in which data flows."""
@@ -157,11 +158,8 @@ def _maintain_by_spark(
     rows_deleted = 0 if keep_days is None else _expire(lake, table, keep_days)
     delta.optimize().executeCompaction()
     # Delta insists on at least a week; here the caller decides how long readers take.
-    lake.session.conf.set(_CHECK, "false")
-    try:
+    with with_settings(lake.session, {_CHECK: "false"}):
         delta.vacuum(vacuum_h)
-    finally:
-        lake.session.conf.unset(_CHECK)
     return MaintenanceResult(table, added, rows_deleted, files_before, _files(delta))
 
 

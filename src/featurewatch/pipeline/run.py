@@ -6,7 +6,7 @@ one after the other, a continuous run side by side.
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -18,7 +18,7 @@ from featurewatch.pipeline.bronze.query import BronzeQuery
 from featurewatch.pipeline.derived.query import FoldQuery
 from featurewatch.pipeline.errors import RunError
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.spark.queries import wait_for_end, watched
+from featurewatch.pipeline.spark.queries import wait_for_end, watched, with_settings
 from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
@@ -27,6 +27,14 @@ Stage = Callable[[], DataStreamWriter]
 """Returns a query that needs a trigger and to be started."""
 
 _POLL_S: Final = 0.2
+_SMALL_BATCHES: Final[Mapping[str, str]] = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Settings of a continuous query: each batch is planned anew, and what compiled code or a plan that
+adapts saves is less than a tenth of a second later than these take. A query keeps the settings with
+which it starts."""
 
 
 def stages(
@@ -88,7 +96,9 @@ def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.
             if stop.is_set():
                 return
             trigger = f"{round(every_s * 1000)} milliseconds"
-            running.append(stage().trigger(processingTime=trigger).start())
+            writer = stage().trigger(processingTime=trigger)
+            with with_settings(lake.session, _SMALL_BATCHES):
+                running.append(writer.start())
         LOG.info("following: %s", ", ".join(str(query.name) for query in running))
         while not stop.wait(_POLL_S):
             _raise_if_ended(running)

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from featurewatch.pipeline.audit import live_outputs
 from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.spark.queries import with_settings
 
 _SETTING = "spark.sql.shuffle.partitions"
 
@@ -19,11 +20,8 @@ def _in_one_partition(rows: DataFrame, *_: str) -> DataFrame:
 @contextlib.contextmanager
 def in_one_task(lake: Lake) -> Iterator[None]:
     """Inside, all outputs are compared in one task."""
-    conf = lake.session.conf
-    before = conf.get(_SETTING)
-    conf.set(_SETTING, "1")
-    try:
-        with patch.object(live_outputs, "partitioned_by_cluster", _in_one_partition):
-            yield
-    finally:
-        conf.set(_SETTING, before or "")
+    with (
+        with_settings(lake.session, {_SETTING: "1"}),
+        patch.object(live_outputs, "partitioned_by_cluster", _in_one_partition),
+    ):
+        yield

@@ -11,7 +11,7 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES
 from featurewatch.pipeline.silver.tables import LEVELS, SOURCE_STATES
 from featurewatch.pipeline.spark.checkpoints import FOLD
-from featurewatch.pipeline.spark.queries import wait_for_end
+from featurewatch.pipeline.spark.queries import wait_for_end, with_settings
 from tests.pipeline.filling import Messages, rows
 from tests.pipeline.gold.parity import (
     differences,
@@ -88,10 +88,7 @@ def test_both_follow_whatever_happened_to_either(
 def test_a_cluster_comes_whole_however_few_rows_spark_passes_at_once(lake: Lake) -> None:
     """In the first batch of a stream, which has the state to begin with, and in later ones, a
     cluster has many times the rows of an Arrow batch: it is folded in the lake's order."""
-    setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = lake.session.conf.get(setting)
-    lake.session.conf.set(setting, "7")
-    try:
+    with with_settings(lake.session, {"spark.sql.execution.arrow.maxRecordsPerBatch": "7"}):
         messages = lines(range(2))
         rounds = into(lake, messages, rounds=(40, len(messages) - 30))
         next(rounds)
@@ -101,5 +98,3 @@ def test_a_cluster_comes_whole_however_few_rows_spark_passes_at_once(lake: Lake)
         next(rounds)
         fill_tables(lake)
         assert differences(gold(lake), tables_of(folded(messages))) == []
-    finally:
-        lake.session.conf.set(setting, str(before))

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import deltalake
+import orjson
+import pyarrow as pa
 import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
@@ -16,6 +19,7 @@ from featurewatch.pipeline.lake.block_writer import BLOCK_SCHEMA, BlockTarget, w
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.row_blocks import RowBuilder
 from featurewatch.pipeline.lake.tables import MESSAGES, Table
+from featurewatch.pipeline.lake.version_checksum import checksum
 from featurewatch.pipeline.silver.tables import FENCING, REGISTRATIONS
 from tests.pipeline.filling import EPOCH, rows
 from tests.pipeline.gold.fold_outputs import history_row
@@ -32,7 +36,7 @@ def frame(lake: Lake, table: Table, *given: dict[str, object]) -> DataFrame:
     return lake.session.createDataFrame(values, table.ddl)
 
 
-def registrations(lake: Lake, *ids: str, ranges: object = None) -> DataFrame:
+def registrations(lake: Lake, *ids: str | None, ranges: object = None) -> DataFrame:
     """One row for each id."""
     common = {"index": 0, "day": DAY, "ranges": ranges, "at": EPOCH}
     return frame(lake, REGISTRATIONS, *({"id": id_, **common} for id_ in ids))
@@ -118,7 +122,63 @@ def test_a_day_that_is_not_asked_for_is_not_looked_through(lake: Lake) -> None:
     ours = registrations(lake, "b").withColumn("day", later)
     lake.merge_new(REGISTRATIONS, ours, ("1970-01-02",), size=0)
     with pytest.raises(LakeError, match=r"the table .*silver/registrations cannot be written: "):
-        lake.merge_new(REGISTRATIONS, registrations(lake, "c"), (str(DAY),), size=0)
+        lake.merge_new(REGISTRATIONS, registrations(lake, "a"), (str(DAY),), size=0)
+
+
+def test_files_without_the_keys_of_a_write_are_not_opened(lake: Lake) -> None:
+    """A few keys are looked up by the files' statistics, whatever characters they have; where a
+    key has no value, or there are many keys, all files of the days are read."""
+    days = (str(DAY),)
+    for id_ in ("a", "it's", "m"):
+        lake.merge_new(REGISTRATIONS, registrations(lake, id_), days, size=0)
+    add_actions = pa.table(deltalake.DeltaTable(lake.path(REGISTRATIONS)).get_add_actions())
+    (file,) = (row["path"] for row in add_actions.to_pylist() if row["min"]["id"] == "m")
+    whole = Path(lake.path(REGISTRATIONS), file)
+    moved = whole.rename(whole.with_suffix(".moved"))
+    assert lake.merge_new(REGISTRATIONS, registrations(lake, "a", "it's", "z"), days, size=0) == 1
+    many = [f"b{number}" for number in range(local_writer._FEW_VALUES)]
+    for others in (("m",), (None,), (*many, "m")):
+        with pytest.raises(LakeError, match="cannot be written"):
+            lake.merge_new(REGISTRATIONS, registrations(lake, *others), days, size=0)
+    moved.rename(whole)
+    assert lake.merge_new(REGISTRATIONS, registrations(lake, *many, "m", None), days, size=0) == 501
+    assert lake.merge_new(REGISTRATIONS, registrations(lake, None), days, size=0) == 0
+
+
+def test_a_checksum_of_ours_is_that_of_spark(lake: Lake) -> None:
+    """Whoever commits, the next reader finds the schema beside the commit."""
+    path = Path(lake.path(MESSAGES))
+    message = {"topic": "t", "partition": 0, "kafka_time": EPOCH, "day": DAY}
+    for offset in range(3):
+        lake.append(MESSAGES, frame(lake, MESSAGES, {**message, "offset": offset}), size=0)
+    ours = orjson.loads(path.joinpath("_delta_log", f"{3:020}.crc").read_bytes())
+    table = deltalake.DeltaTable(path)
+    assert ours == checksum(table)
+    assert ours["numFiles"] == 3
+    assert ours["tableSizeBytes"] == sum(file.stat().st_size for file in path.rglob("*.parquet"))
+    lake.append(MESSAGES, frame(lake, MESSAGES, {**message, "offset": 3}))
+    of_spark = orjson.loads(path.joinpath("_delta_log", f"{4:020}.crc").read_bytes())
+    table.update_incremental()
+    assert table.version() == 4
+    computed = checksum(table)
+    for found in (of_spark, computed):
+        metadata = found["metadata"]
+        metadata["schemaString"] = orjson.loads(metadata["schemaString"])
+        # Spark leaves out what has no value.
+        found["metadata"] = {name: value for name, value in metadata.items() if value is not None}
+    assert {name: of_spark[name] for name in computed} == computed
+
+
+def test_readers_do_without_a_damaged_checksum(lake: Lake) -> None:
+    """Of Spark and of this process, which then write the next one."""
+    path = Path(lake.path(MESSAGES))
+    message = {"topic": "t", "partition": 0, "kafka_time": EPOCH, "day": DAY}
+    for offset, size in enumerate((0, 0, None, None, 0)):
+        lake.append(MESSAGES, frame(lake, MESSAGES, {**message, "offset": offset}), size)
+        newest = path / "_delta_log" / f"{offset + 1:020}.crc"
+        assert orjson.loads(newest.read_bytes())["numFiles"] == offset + 1
+        newest.write_text('{"numFiles":')
+    assert sorted(rows(lake, MESSAGES, "offset")) == [(offset,) for offset in range(5)]
 
 
 def test_a_table_that_cannot_be_read_is_one_clear_line(lake: Lake) -> None:

@@ -284,24 +284,23 @@ def test_new_tables_turn_features_off(tmp_path: Path) -> None:
 def test_sparks_defaults_turn_no_feature_on(spark: "SparkSession", tmp_path: Path) -> None:
     """In a lake of a store, whose tables Spark creates, on a cluster with other defaults."""
     from featurewatch.pipeline.lake.lake import Lake
+    from featurewatch.pipeline.spark.queries import with_settings
 
     class Store(Lake):
         directory = None
 
     defaults = "spark.databricks.delta.properties.defaults"
-    names = (f"{defaults}.enableDeletionVectors", f"{defaults}.columnMapping.mode")
-    spark.conf.set(names[0], "true")
-    spark.conf.set(names[1], "name")
-    try:
+    settings = {
+        f"{defaults}.enableDeletionVectors": "true",
+        f"{defaults}.columnMapping.mode": "name",
+    }
+    with with_settings(spark, settings):
         lake = Store(spark, str(tmp_path / "lake"))
         for table in (MESSAGES, EPOCHS):
             lake.ensure_table(table)
             created = DeltaTable(lake.path(table))
             assert created.protocol().min_reader_version == READER_VERSION
             assert created.metadata().configuration.items() >= PROPERTIES.items()
-    finally:
-        for name in names:
-            spark.conf.unset(name)
 
 
 @pytest.mark.nightly

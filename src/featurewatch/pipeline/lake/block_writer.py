@@ -160,7 +160,7 @@ def _write_local(
     table = target.table
     rows = newest_rows(rows_of(collected, table), table.key)
     same = lake.same_key(table, summary.days)
-    return local_writer.merge_rows(directory / table.path, rows, same, target.replaced)
+    return local_writer.merge_rows(directory / table.path, rows, table.key, same, target.replaced)
 
 
 def newest_rows(rows: pa.Table, key: Iterable[str]) -> pa.Table:

@@ -22,12 +22,15 @@ from pyspark.sql.types import StructType
 from featurewatch.pipeline.errors import LakeError, one_line
 from featurewatch.pipeline.lake.row_blocks import row_values
 from featurewatch.pipeline.lake.tables import PROPERTIES, READER_VERSION
+from featurewatch.pipeline.lake.version_checksum import write_checksum
 
 Result = TypeVar("Result")
 
 _ATTEMPTS: Final = 10
 SMALL_BYTES: Final = 64 << 20
 """Rows derived from messages of at most this size, in bytes, fit into this process's memory."""
+_FEW_VALUES: Final = 500
+"""More of them take longer to compare with a file's statistics than the file takes to read."""
 _FEW_FILES: Final = 1000
 """Spark asks for the size of each file that it is to read without Delta's log."""
 
@@ -76,8 +79,14 @@ def plain_files(path: Path, version: int) -> list[str] | None:
 def append(path: Path, rows: DataFrame) -> pa.Table:
     """Adds all rows to a table in one commit, and returns them; without rows there is no commit."""
     table_rows = _collected(rows, ())
+
+    def write() -> None:
+        table = deltalake.DeltaTable(path)
+        deltalake.write_deltalake(table, table_rows, mode="append")
+        write_checksum(path, table)
+
     if table_rows.num_rows:
-        retried(path, lambda: deltalake.write_deltalake(path, table_rows, mode="append"))
+        retried(path, write)
     return table_rows
 
 
@@ -89,10 +98,12 @@ def merge_new(
 
     ``same`` and ``replaced`` are SQL conditions on ``old`` and ``new``, as in `Lake.merge_new`.
     """
-    return merge_rows(path, _collected(rows, key), same, replaced)
+    return merge_rows(path, _collected(rows, key), key, same, replaced)
 
 
-def merge_rows(path: Path, rows: pa.Table, same: str, replaced: str = "") -> int:
+def merge_rows(
+    path: Path, rows: pa.Table, key: Sequence[str], same: str, replaced: str = ""
+) -> int:
     """Adds rows of different keys that match no row of the table, and returns how many were added.
 
     The conditions are those of `merge_new`. Nothing is compared if nothing was ever written to the
@@ -100,6 +111,7 @@ def merge_rows(path: Path, rows: pa.Table, same: str, replaced: str = "") -> int
     """
     if not rows.num_rows:
         return 0
+    same = " AND ".join((same, *_few_values(rows, key)))
 
     def merge() -> int:
         table = deltalake.DeltaTable(path)
@@ -112,6 +124,28 @@ def merge_rows(path: Path, rows: pa.Table, same: str, replaced: str = "") -> int
         return int(merger.when_not_matched_insert_all().execute()["num_target_rows_inserted"])
 
     return retried(path, merge)
+
+
+def _few_values(rows: pa.Table, key: Sequence[str]) -> Iterator[str]:
+    """Conditions that a row of the table, ``old``, meets if its key is that of one of these rows.
+
+    Delta's library then opens only the files whose statistics allow such a row, and not every file
+    of the table: of four hundred, a tenth of the time.
+    """
+    for name in key:
+        values = rows.column(name).unique()
+        if len(values) > _FEW_VALUES or values.null_count:
+            continue
+        literals = [_literal(value) for value in values.to_pylist()]
+        if None not in literals:
+            yield f"old.{name} IN ({', '.join(map(str, literals))})"
+
+
+def _literal(value: object) -> str | None:
+    """A value in SQL (None: a type for which this would need more care)."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value) if type(value) is int else None
 
 
 def retried(path: Path, write: Callable[[], Result]) -> Result:

@@ -1,7 +1,7 @@
 """Waits for streaming queries, and watches how many rows Spark's stages have read meanwhile."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -26,6 +26,22 @@ def wait_for_end(query: StreamingQuery) -> None:
         query.awaitTermination()
     except StreamingQueryException as error:
         raise RunError(f"the query {query.name} failed: {reason_in(str(error))}") from error
+
+
+@contextmanager
+def with_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Has a session use other settings while the block runs."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, earlier)
 
 
 @contextmanager
