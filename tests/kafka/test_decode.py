@@ -35,7 +35,7 @@ WITHOUT_CONFIGS = (
     "DescribeConfigsResponse-4",
     *(f"CreateTopicsResponse-{number}" for number in (5, 6, 7)),
 )
-"""Their settings are read in a way of their own, and they are not written again."""
+"""Their settings are read separately, and they are not written again."""
 
 
 def test_kio_has_most_of_the_messages() -> None:
