@@ -6,8 +6,10 @@ NAMED := $(if $(filter file undefined,$(origin PYTHON)),,$(patsubst python%,-%,$
 VENV := .venv$(NAMED)
 DEMO_VENV := .venv-demo$(NAMED)
 BIN := $(VENV)/bin
-# Those that are on PATH and start; else any that is new enough.
-PYTHONS := $(shell for p in python3.11 python3.12 python3.13; do $$p -c '' 2>/dev/null && echo $$p; done; true)
+# Those that are on PATH and start; else any that is new enough. They are looked for once, where a target
+# needs one.
+PYTHONS = $(eval PYTHONS := $$(shell for p in python3.11 python3.12 python3.13; do \
+	$$$$p -c '' 2>/dev/null && echo $$$$p; done; true))$(PYTHONS)
 PYTHON ?= $(or $(firstword $(PYTHONS)),$(shell \
 	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo python3))
 # Tests and the demo start many processes, each of which would compile all that it imports.
@@ -129,14 +131,12 @@ faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* cloc
 	@$(BIN)/python -m tests.faults $(foreach row,$(FAULTS),'$(row)') --repeat $(or $(REPEAT),1)
 
 # Where there is one Python alone, it says so and ends well.
-OTHERS := $(filter-out $(PYTHON),$(PYTHONS))
+OTHERS = $(filter-out $(PYTHON),$(PYTHONS))
+LEFT_OUT = The matrix of Pythons is left out: $(PYTHON) is the only one on the PATH.
 
 test-matrix: ## Run test-fast on each other supported Python that is installed.
-ifeq ($(OTHERS),)
-	@echo "The matrix of Pythons is left out: $(PYTHON) is the only one on the PATH."
-else
+	@$(if $(OTHERS),,echo "$(LEFT_OUT)")
 	@set -e; for python in $(OTHERS); do $(MAKE) --no-print-directory test-fast PYTHON=$$python; done
-endif
 
 lint: $(VENV)/ready generate-check ## Check style, types, the layers, words, and that generated files are current.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

@@ -3,6 +3,7 @@
 import copy
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,11 @@ def template(values: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def rendered(name: str) -> list[dict[str, Any]]:
     """The manifests that the chart makes of a values file of the tests."""
+    return copy.deepcopy(_rendered(name))
+
+
+@cache
+def _rendered(name: str) -> list[dict[str, Any]]:
     done = template(VALUES[name])
     assert done.returncode == 0, done.stderr
     return [document for document in yaml.safe_load_all(done.stdout) if document]

@@ -7,6 +7,7 @@ import pytest
 
 from featurewatch.streams.codec.events import MalformedEventError, encode
 from featurewatch.streams.codec.outputs import (
+    TOPICS,
     Output,
     encode_output,
     encode_state,
@@ -15,11 +16,7 @@ from featurewatch.streams.codec.outputs import (
 from featurewatch.streams.events import DeadLetter
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 from featurewatch.streams.topics import (
-    ALERTS,
     DEAD_LETTERS,
-    EPOCHS,
-    FEATURE_CHANGES,
-    OPERATIONS,
     STATE,
 )
 from tests.simulation.engine import simulated_outputs
@@ -44,7 +41,7 @@ def test_topics_and_keys() -> None:
         assert headers["ce_type"].decode().startswith(f"featurewatch.{topic.short_name}.")
         assert headers["ce_source"].decode() == f"/clusters/{output.cluster}/{topic.short_name}"
         kinds.add(topic.short_name)
-    assert kinds == {topic.short_name for topic in (FEATURE_CHANGES, ALERTS, EPOCHS, OPERATIONS)}
+    assert kinds == {topic.short_name for topic in TOPICS.values()}
 
 
 @pytest.mark.parametrize("seed", range(20))

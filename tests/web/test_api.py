@@ -368,15 +368,6 @@ async def test_a_client_that_takes_nothing_is_cut_off(monkeypatch: pytest.Monkey
     assert "alert" in kinds
 
 
-async def test_the_description_is_valid() -> None:
-    """By the rules of OpenAPI 3.1."""
-    validator = pytest.importorskip(
-        "openapi_spec_validator",
-        reason="the validator is missing: install the dependency group web",
-    )
-    validator.validate(document())
-
-
 async def test_markup_in_names_is_data() -> None:
     """Names and texts of clusters come as JSON strings, under a type that no browser renders."""
     summary = f"{MARKUP} must be upgraded."

@@ -5,6 +5,7 @@ Only the subjects that an event touched (`touched`) are evaluated, so the cost f
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from immutables import Map
@@ -74,6 +75,8 @@ class Cause(NamedTuple):
 AlertChanges = Mapping[Subject, tuple[Alert, ...]]
 """Alerts to publish, as they began, changed or ended, by subject: every subject of which something
 changed, without an alert where its newest text is held."""
+
+NO_ALERT_CHANGES: Final[AlertChanges] = MappingProxyType({})
 
 _LEFT_OUT: Final = Subject(SubjectKind.ALERTS, "")
 _BOUNDED: Final = (SubjectKind.FEATURE, SubjectKind.ZNODE, SubjectKind.NODE)
@@ -191,7 +194,7 @@ class _Evaluation:
     def add_collecting(self) -> None:
         """Evaluates whether alerts are left out."""
         if self._leaves_out or _LEFT_OUT in self.firing:
-            self._context = replace(self._context, leaves_out=self._leaves_out)
+            self._context = self._context._replace(leaves_out=self._leaves_out)
             self._evaluate(_LEFT_OUT)
 
     def _room(self) -> int:
@@ -326,7 +329,7 @@ def _alerts(
     by_id = {alert.id: alert for alert in old}
     latest_ms = max((max(alert.at_ms, alert.since_ms) for alert in old), default=context.now_ms)
     if latest_ms > context.now_ms:
-        context = replace(context, now_ms=latest_ms)
+        context = context._replace(now_ms=latest_ms)
     for rule, finding in _findings(context, subject):
         feature = finding.feature
         tail = f"/{feature}" if feature and subject.kind is not SubjectKind.FEATURE else ""

@@ -4,7 +4,6 @@ The worker and the lake both call `process`, so a message has the same outputs a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 from featurewatch.common.text import shortened
@@ -41,8 +40,7 @@ class InputMessage(NamedTuple):
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
+class ProcessResult(NamedTuple):
     """The state before a message, the step that it caused, and its dead letter if it is unreadable.
 
     A message that was already applied causes an empty step; its dead letter is produced again.

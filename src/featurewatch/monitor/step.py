@@ -4,12 +4,13 @@ Every engine calls `step`, so the same events have the same outputs in each of t
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Final, Self, TypeGuard
+from typing import Final, NamedTuple, Self, TypeGuard
 
 from immutables import Map
 
 from featurewatch.monitor.alert_budget import NOTHING_SPENT, AlertBudget
 from featurewatch.monitor.alerts import (
+    NO_ALERT_CHANGES,
     NO_HELD,
     RESOLVED,
     AlertChanges,
@@ -76,8 +77,7 @@ class MonitorState:
         return cls(ClusterImage(cluster))
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
+class StepResult(NamedTuple):
     """The state after an event, what the event changed, and the outputs to publish.
 
     ``snapshot`` is set iff the event raised the feature revision. ``tracked`` is what the event
@@ -88,7 +88,7 @@ class StepResult:
     delta: ClusterDelta
     cause: Cause
     changes: tuple[FeatureChange, ...] = ()
-    alert_changes: AlertChanges = field(default_factory=dict)
+    alert_changes: AlertChanges = NO_ALERT_CHANGES
     snapshot: Snapshot | None = None
     tracked: TrackResult | None = None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import compress
 from operator import attrgetter, is_not
 from typing import Final
 
@@ -10,7 +11,6 @@ from featurewatch.monitor.quorum.timers import has_overdue
 from featurewatch.monitor.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState
 from featurewatch.monitor.rules import (
-    READABLE_PARTS,
     READS_BY_KIND,
     RuleContext,
     Subject,
@@ -27,7 +27,8 @@ from featurewatch.tables.image.zookeeper import FEATURES_PATHS
 Firing = Mapping[Subject, object]
 """The subjects with firing alerts."""
 
-_READABLE_PARTS: Final = attrgetter(*READABLE_PARTS)
+_PARTS: Final = sorted(frozenset().union(*READS_BY_KIND.values()))
+_parts: Final = attrgetter(*_PARTS)
 _UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _RELEASE: Final = Subject(SubjectKind.RELEASE, "")
 _QUORUM: Final = Subject(SubjectKind.QUORUM, "")
@@ -154,8 +155,12 @@ def _subjects_of_delta(
     before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: Firing
 ) -> Iterator[tuple[Subject, None]]:
     levels, levels_before = after.features.levels, before.features.levels
+    distinct = {node.capabilities for node in delta.nodes.values() if node is not None}
+    evaluated = {item for item in distinct if needs_evaluation(item, levels)}
+    if not (evaluated or firing) and levels is levels_before:
+        return
     for key, node in delta.nodes.items():
-        if node is not None and needs_evaluation(node.capabilities, levels):
+        if node is not None and node.capabilities in evaluated:
             yield Subject(SubjectKind.NODE, key), None
         elif firing and (subject := Subject(SubjectKind.NODE, key)) in firing:
             yield subject, None
@@ -170,13 +175,9 @@ def _subjects_of_delta(
 
 def _kinds_to_evaluate(before: ClusterImage, after: ClusterImage) -> Iterator[SubjectKind]:
     """The kinds of which some rule reads a part of the image that was replaced."""
-    if not any(map(is_not, _READABLE_PARTS(before), _READABLE_PARTS(after))):
-        return  # the ordinary heartbeat
-    for kind, functions in READS_BY_KIND.items():
-        for reads in functions:
-            if any(map(is_not, reads(before), reads(after))):
-                yield kind
-                break
+    replaced = [*compress(_PARTS, map(is_not, _parts(before), _parts(after)))]
+    if replaced:  # by few commits, and by no ordinary heartbeat
+        yield from (kind for kind, reads in READS_BY_KIND.items() if not reads.isdisjoint(replaced))
 
 
 def _subjects_of(kind: SubjectKind, before: ClusterImage, after: ClusterImage) -> Iterator[Subject]:

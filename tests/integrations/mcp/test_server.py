@@ -8,20 +8,15 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx2
 import pytest
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
 
 from featurewatch.cli.app import app
 from featurewatch.cli.command_line import run_command
 from featurewatch.cli.main import exit_code_of
 from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.integrations.mcp.page_client import PageClient
-from featurewatch.integrations.mcp.server import PATH, http_server, listen, make_server
 from featurewatch.integrations.mcp.tools import TOOLS
 from tests.common.http.ports import OTHER_TOKEN, TOKEN, Files
 from tests.simulation import records as r
@@ -29,7 +24,20 @@ from tests.web.rolls import publish, rolling
 from tests.web.samples import NOW_MS, alert_of, read_model, state_of
 from tests.web.sites import Site, site
 
+if TYPE_CHECKING:
+    from mcp import Client
+
 DEADLINE_S = 180.0
+
+
+def assistant_of(page: PageClient) -> "Client":
+    """An assistant with the tools of a page, in this process."""
+    # Each worker that collects tests would take a second for these imports, and the next ones.
+    from mcp import Client
+
+    from featurewatch.integrations.mcp.server import make_server
+
+    return Client(make_server(page))
 
 
 def address_of(served: Site) -> str:
@@ -40,6 +48,8 @@ def address_of(served: Site) -> str:
 @contextlib.asynccontextmanager
 async def assistants(page: str) -> AsyncIterator[str]:
     """The tools over HTTP; gives their address."""
+    from featurewatch.integrations.mcp.server import PATH, http_server, listen
+
     client = PageClient(page)
     with listen("127.0.0.1", 0) as listener:
         server = http_server(client, ["tools.example.org"])
@@ -64,7 +74,7 @@ async def test_an_assistant_reads_the_fleet() -> None:
     model = read_model([*map(state_of, names), alert_of(names[0])])
     async with site(model) as served:
         page = PageClient(address_of(served))
-        async with Client(make_server(page)) as client:
+        async with assistant_of(page) as client:
             offered = (await client.list_tools()).tools
             assert [tool.name for tool in offered] == [tool.name for tool in TOOLS]
             for tool in offered:
@@ -101,7 +111,7 @@ async def test_an_assistant_reads_the_quorum() -> None:
     image = rolling("4.0", "3.9", "3.9")
     voters = [r.replica(1), r.replica(2), r.replica(3, state="silent")]
     described = replace(image.answers, quorum=r.quorum(voters, seen_ms=NOW_MS))
-    async with site() as served, Client(make_server(PageClient(address_of(served)))) as client:
+    async with site() as served, assistant_of(PageClient(address_of(served))) as client:
         served.server.rows.end_reading()
         call = ("quorum", {"cluster": image.cluster})
         publish(image, served.server.model, served.server.rows, NOW_MS)
@@ -119,6 +129,10 @@ async def test_an_assistant_reads_the_quorum() -> None:
 
 async def test_logins_are_those_of_the_page(tmp_path: Path) -> None:
     """Over HTTP a caller without one is refused before anything else, as is a browser's page."""
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
     tokens = Files(tmp_path).write_tokens(TOKEN)
     async with (
         site(access=AccessSettings(token_file=tokens)) as served,
@@ -146,9 +160,11 @@ async def test_logins_are_those_of_the_page(tmp_path: Path) -> None:
 
 async def test_an_unreachable_page_is_named(closed_port: int) -> None:
     """In the result, and to callers over HTTP."""
+    import httpx2
+
     page = f"http://127.0.0.1:{closed_port}/"
     client = PageClient(page)
-    async with Client(make_server(client)) as assistant:
+    async with assistant_of(client) as assistant:
         result = await assistant.call_tool("fleet", {})
         assert result.is_error
         assert f"the page at {page} cannot be reached" in result.content[0].text  # type: ignore[union-attr]
@@ -160,6 +176,9 @@ async def test_an_unreachable_page_is_named(closed_port: int) -> None:
 
 async def test_the_command_serves_stdio(tmp_path: Path) -> None:
     """With a token of the page, as an assistant starts it."""
+    from mcp import Client, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
     tokens = Files(tmp_path).write_tokens(TOKEN)
     async with site(access=AccessSettings(token_file=tokens)) as served:
         command = ["-m", "featurewatch", "mcp", "--page", address_of(served)]
@@ -186,6 +205,8 @@ def test_wrong_use_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also a port that is taken, and an extra that is not installed."""
+    from featurewatch.integrations.mcp.server import listen
+
     missing = str(tmp_path / "missing")
     assert "write the whole address" in refusal_of(capsys, "--page", "page:9780")
     assert "--token-file is for stdio" in refusal_of(capsys, "--port", "0", "--token-file", missing)

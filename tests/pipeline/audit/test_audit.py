@@ -263,3 +263,11 @@ def test_replayed_clusters_are_reported_of(capsys: pytest.CaptureFixture[str]) -
     """The report shows how many clusters were left out."""
     command._show(AuditReport(1, replayed=2), as_json=False)
     assert "left out: 2 replayed" in capsys.readouterr().out
+
+
+def test_ended_searches_are_reported_of(capsys: pytest.CaptureFixture[str]) -> None:
+    """The report shows for how many clusters it is not known whether the order explains them."""
+    command._show(AuditReport(1, searches_ended=3), as_json=False)
+    assert "search ended: 3 with too many orders" in capsys.readouterr().out
+    command._show(AuditReport(1, searches_ended=3), as_json=True)
+    assert json.loads(capsys.readouterr().out)["searches_ended"] == 3

@@ -7,9 +7,16 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from featurewatch.monitor.input_messages import InputMessage
+from featurewatch.monitor.input_messages import InputMessage, process
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS
-from featurewatch.pipeline.audit.order_search import LiveOutput, OrderSearch, TimedMessage, queued
+from featurewatch.pipeline.audit import order_search
+from featurewatch.pipeline.audit.order_search import (
+    LiveOutput,
+    OrderSearch,
+    TimedMessage,
+    max_folds,
+    queued,
+)
 from featurewatch.pipeline.audit.reordering import _search
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.codec.outputs import Output, encode_output
@@ -56,8 +63,8 @@ def published_at(event: Event, times: dict[str | int | None, int]) -> int | None
     return max(published, default=None)
 
 
-def search(seed: int, reads: list[Read], outputs: Outputs, live: Live) -> bool:
-    """Whether a valid order is found for the messages of a history."""
+def search(seed: int, reads: list[Read], outputs: Outputs, live: Live) -> bool | None:
+    """Whether a valid order is found for the messages of a history (None: the search ended)."""
     times = {cause_of(output): at_ms for output, at_ms in outputs}
     topics: dict[str, list[TimedMessage]] = {}
     for read in reads:
@@ -82,7 +89,7 @@ def is_found(seed: int, order: Order) -> bool:
     """Whether the order of a worker is found."""
     reads = Topics().publish(history(seed))
     outputs = [*work(order(reads, seed))]
-    return search(seed, reads, outputs, live_of(outputs))
+    return search(seed, reads, outputs, live_of(outputs)) is True
 
 
 def test_an_order_is_found_where_there_is_one() -> None:
@@ -136,6 +143,45 @@ def test_no_order_says_what_is_wrong() -> None:
         assert not search(seed, reads, outputs, live | {f"{name}/again": [output]})
         changed = output._replace(content={**output.content, "cluster": "another"})
         assert not search(seed, reads, outputs, live | {name: [changed]})
+
+
+def test_a_search_of_a_large_cluster_ends() -> None:
+    """A small cluster has 70 folds a message, of a million messages each has five."""
+    assert [max_folds(count) for count in (0, 100, 10_000)] == [4_000, 11_000, 704_000]
+    assert max_folds(1_000_000) == 5_000_000
+    counts = range(0, 100_000, 100)
+    assert all(max_folds(count) < max_folds(count + 100) for count in counts)
+
+
+def test_a_search_that_was_ended_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says neither that there is an order nor that there is none, and folds no more."""
+    seed = next(seed for seed in range(50) if len(Topics().publish(history(seed))) > 40)
+    reads = Topics().publish(history(seed))
+    outputs = [*work(reads)]
+    live = live_of(outputs)
+    folded = []
+
+    def counted(*arguments: Any) -> Any:
+        folded.append(arguments)
+        return process(*arguments)
+
+    monkeypatch.setattr(order_search, "process", counted)
+    monkeypatch.setattr(order_search, "max_folds", lambda _: 7)
+    assert search(seed, reads, outputs, live) is None
+    assert len(folded) == 7
+    monkeypatch.undo()
+    assert search(seed, reads, outputs, live) is True
+
+
+def test_an_ended_search_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster of an ended search has a row that does not say whether there is an order."""
+    monkeypatch.setattr(order_search, "max_folds", lambda _: 0)
+    message = {"cluster": "c", "topic": METADATA_LOG.name(), "partition": 0, "offset": 0}
+    content: dict[str, Any] = {"key": b"c", "value": b"{", "names": [None], "settled": True}
+    inputs = pa.Table.from_pylist([message | {"time_ms": 1} | content])
+    output = {"id": "a", "live": "{}", "due": True, "cause": None, "published_ms": 2}
+    found = _search(DEFAULT_LIMITS, inputs, pa.Table.from_pylist([output]))
+    assert found.to_pylist() == [{"cluster": "c", "is_reordered": None}]
 
 
 def test_when_a_message_was_taken_in_follows_from_what_is_known_of_others() -> None:

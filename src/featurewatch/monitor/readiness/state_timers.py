@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from immutables import Map
 
 from featurewatch.monitor.quorum.timers import NO_QUORUM_TIMERS, QuorumTimers, advance_quorum
-from featurewatch.monitor.readiness.refusals import is_restart_refused
+from featurewatch.monitor.readiness.refusals import is_restart_refused, restart_refusal
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState, upgrade_state_of
 from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role
 from featurewatch.tables.image.cluster import Authority, ClusterDelta, ClusterImage
@@ -122,7 +122,7 @@ def advance_timers(
         states = _states(states, after, at_ms)
     offline, refused, due_ms = times.offline, times.refused, times.due_ms
     for key in affected_nodes(times, before, after, delta):
-        is_away, is_refused = is_offline(after, key), is_restart_refused(after, key)
+        is_away, is_refused = is_offline(after, key), restart_refusal(after, key) is not None
         if not is_away and key in offline:
             offline = offline.delete(key)
         if not is_refused and key in refused:
@@ -229,7 +229,8 @@ def affected_nodes(
     These are all nodes if another source became the authority, if the image became incomplete or
     complete, or if there are no timers yet, as in a state that an older release persisted.
     """
-    return dict.fromkeys((*delta.nodes, *affected_beyond_delta(times, before, after, delta)))
+    beyond = affected_beyond_delta(times, before, after, delta)
+    return dict.fromkeys((*delta.nodes, *beyond)) if beyond else delta.nodes
 
 
 def affected_beyond_delta(
@@ -243,7 +244,8 @@ def affected_beyond_delta(
         or bool(before.incomplete) is not bool(after.incomplete)
     ):
         keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes.nodes))
-    if before.has_current_answers is not after.has_current_answers:
+    is_status = before.sources.statuses is not after.sources.statuses
+    if is_status and before.has_current_answers is not after.has_current_answers:
         keys |= dict.fromkeys(after.answers.nodes.nodes)
     if before.log.quorum.voters != after.log.quorum.voters:
         keys |= dict.fromkeys(_members(after, Role.CONTROLLER))

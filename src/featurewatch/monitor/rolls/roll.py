@@ -99,6 +99,8 @@ def capability_changes(
     before: ClusterImage, after: ClusterImage, delta: ClusterDelta
 ) -> list[CapabilityChange]:
     """The nodes of a delta whose capabilities changed, sorted by key; fencing does not count."""
+    if before.nodes.classes is after.nodes.classes:
+        return []  # fencings, the ordinary case
     changes = []
     nodes_before, nodes = before.nodes.nodes, after.nodes.nodes
     for key in delta.nodes:

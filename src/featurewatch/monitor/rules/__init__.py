@@ -19,7 +19,6 @@ from featurewatch.monitor.rules.quorum import QUORUM_RULES
 from featurewatch.monitor.rules.releases import RELEASE_RULES
 from featurewatch.monitor.rules.rule import (
     MAX_ALERTS,
-    READABLE_PARTS,
     ROOM_AT,
     Finding,
     Rule,
@@ -57,9 +56,9 @@ RULES_BY_KIND: Final = {
 READS_BY_KIND: Final = {
     kind: reads
     for kind, rules in RULES_BY_KIND.items()
-    if (reads := tuple({rule.reads: None for rule in rules if rule.reads is not None}))
+    if (reads := frozenset(part for rule in rules for part in rule.reads))
 }
-"""The parts of an image that the rules about subjects of a kind read."""
+"""The parts of an image that the rules about subjects of a kind read, as `Rule.reads`."""
 
 _NODE_PRECONDITIONS: Final = tuple(
     {rule.precondition: None for rule in RULES if rule.precondition is not None}
@@ -81,7 +80,6 @@ def needs_evaluation(capabilities: Capabilities, levels: Map[FeatureName, Featur
 
 __all__ = [
     "MAX_ALERTS",
-    "READABLE_PARTS",
     "READS_BY_KIND",
     "ROOM_AT",
     "RULES",

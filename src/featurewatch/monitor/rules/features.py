@@ -75,13 +75,13 @@ FEATURE_RULES: Final = (
         _above_support,
         severities=(Severity.CRITICAL,),
         needs_whole_log=True,
-        reads=lambda image: (image.features.levels, image.nodes.classes),
+        reads=("features.levels", "nodes.classes"),
     ),
     Rule(
         "nodes-disagree",
         "nodes report different finalized levels",
         SubjectKind.FEATURE,
         _disagreement,
-        reads=lambda image: (image.answers.disagreements,),
+        reads=("answers.disagreements",),
     ),
 )

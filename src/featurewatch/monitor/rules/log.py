@@ -43,7 +43,7 @@ LOG_RULES: Final = (
         _regression,
         severities=(Severity.CRITICAL,),
         ends="when the source follows the new log" + BY_ACKNOWLEDGEMENT,
-        reads=lambda image: (image.log.provenance.offset < image.log.max_offset,),
+        reads=("log.went_back",),
     ),
     Rule(
         "log-gap",
@@ -52,6 +52,6 @@ LOG_RULES: Final = (
         _gap,
         ends="with the next snapshot, or when the log was read again to its end"
         + BY_ACKNOWLEDGEMENT,
-        reads=lambda image: (image.log.gap,),
+        reads=("log.gap",),
     ),
 )

@@ -13,7 +13,7 @@ from featurewatch.monitor.rules.rule import (
     coarse_count,
 )
 from featurewatch.streams.outputs import Severity
-from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.cluster import Authority
 
 _NAMED: Final = 10
 """The maximum number of missing brokers that are named; above it a coarse count is given."""
@@ -65,10 +65,7 @@ def _incomplete(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     yield Finding(summary, Severity.WARNING, evidence)
 
 
-def _parts(image: ClusterImage) -> tuple[object, ...]:
-    # Registrations count while brokers in ZooKeeper lack theirs; else every commit would be judged.
-    nodes = image.nodes if image.zookeeper.unregistered else None
-    return image.authority, image.log.migration, image.zookeeper, nodes
+_READS: Final = ("authority", "log.migration", "zookeeper", "awaited_registrations")
 
 
 MIGRATION_RULES: Final = (
@@ -77,13 +74,13 @@ MIGRATION_RULES: Final = (
         "the cluster is migrating from ZooKeeper to KRaft",
         SubjectKind.MIGRATION,
         _in_progress,
-        reads=_parts,
+        reads=_READS,
     ),
     Rule(
         "migration-incomplete",
         "brokers in ZooKeeper have not yet registered with the KRaft controllers",
         SubjectKind.MIGRATION,
         _incomplete,
-        reads=_parts,
+        reads=_READS,
     ),
 )

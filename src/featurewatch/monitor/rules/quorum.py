@@ -16,7 +16,6 @@ from featurewatch.monitor.rules.rule import (
 )
 from featurewatch.streams.outputs import Severity
 from featurewatch.streams.types import NodeId
-from featurewatch.tables.image.cluster import ClusterImage
 
 _NAMED: Final = 10
 
@@ -135,8 +134,7 @@ def _directories(found: Mapping[NodeId, QuorumSince]) -> dict[str, dict[str, str
     return {"directories": {str(node_id): since.directory_id for node_id, since in found.items()}}
 
 
-def _reads(image: ClusterImage) -> tuple[object, ...]:
-    return image.log.quorum, image.answers.quorum
+_READS: Final = ("log.quorum", "answers.quorum")
 
 
 QUORUM_RULES: Final = (
@@ -146,7 +144,7 @@ QUORUM_RULES: Final = (
         SubjectKind.QUORUM,
         _waits,
         needs_whole_log=True,
-        reads=_reads,
+        reads=_READS,
     ),
     Rule(
         "voter-rejoined",
@@ -155,7 +153,7 @@ QUORUM_RULES: Final = (
         _rejoined,
         ends=_AFTER_AN_HOUR,
         needs_whole_log=True,
-        reads=_reads,
+        reads=_READS,
     ),
     Rule(
         "voter-directory-changed",
@@ -166,7 +164,7 @@ QUORUM_RULES: Final = (
         ends="when the controller fetches as the voter; of a voter that changed, after an hour"
         + BY_ACKNOWLEDGEMENT,
         needs_whole_log=True,
-        reads=_reads,
+        reads=_READS,
     ),
     Rule(
         "quorum-at-risk",
@@ -175,6 +173,6 @@ QUORUM_RULES: Final = (
         _at_risk,
         severities=(Severity.CRITICAL,),
         needs_whole_log=True,
-        reads=_reads,
+        reads=_READS,
     ),
 )

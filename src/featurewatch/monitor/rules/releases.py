@@ -89,6 +89,6 @@ RELEASE_RULES: Final = (
         "nodes run a release of Kafka that is not known here",
         SubjectKind.RELEASE,
         _unknown,
-        reads=lambda image: (image.nodes.classes, image.answers.nodes.classes),
+        reads=("nodes.classes", "answers.nodes.classes"),
     ),
 )

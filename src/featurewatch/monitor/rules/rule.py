@@ -64,8 +64,7 @@ class Finding:
     feature: FeatureName | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RuleContext:
+class RuleContext(NamedTuple):
     """A cluster at the time of an event, in milliseconds since the Unix epoch.
 
     ``received_ms`` is when the bus received the event's message. ``partitions`` is None where
@@ -89,14 +88,11 @@ Falsy if there can be no findings. Only nodes of classes that meet it are evalua
 change of levels only those for which it changed: the cost follows the classes, not the nodes.
 """
 
-Reads = Callable[[ClusterImage], tuple[object, ...]]
-"""The parts of an image that decide a rule's findings, compared by identity.
+Reads = tuple[str, ...]
+"""The parts of an image that decide a rule's findings, as dotted names, compared by identity.
 
 When one of them is replaced, all subjects of the rule's kind are evaluated.
 """
-
-READABLE_PARTS: Final = ("authority", "features", "nodes", "log", "zookeeper", "answers")
-"""The parts of an image that `Reads` may read: those that a heartbeat does not replace."""
 
 _READING: Final = (
     SubjectKind.FEATURE,
@@ -160,7 +156,7 @@ class Rule:
     severities: tuple[Severity, ...] = (Severity.WARNING,)
     ends: str = WITH_ITS_CONDITION
     needs_whole_log: bool = False
-    reads: Reads | None = None
+    reads: Reads = ()
 
     def __post_init__(self) -> None:
         timers: Mapping[SubjectKind, Collection[Timer]] = {
@@ -178,12 +174,12 @@ class Rule:
             raise TypeError(
                 f"the rule {self.name} could never fire: only rules about nodes have a precondition"
             )
-        if self.reads is None and self.kind in _READING:
+        if not self.reads and self.kind in _READING:
             raise TypeError(
                 f"the rule {self.name} could never fire: a rule about a {self.kind} needs reads, "
                 "the parts of the image that its condition reads"
             )
-        if self.reads is not None and self.kind not in _READING:
+        if self.reads and self.kind not in _READING:
             raise TypeError(f"the rule {self.name}: nothing evaluates the reads of a {self.kind}")
 
 

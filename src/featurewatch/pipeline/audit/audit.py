@@ -70,10 +70,10 @@ def audit(
         compared = findings(view, late_s).localCheckpoint()
     progress.begin("searching orders", None)
     with watched(lake.session, progress):
-        result = _reordered(view, compared, late_s, limits)
+        result, ended = _reordered(view, compared, late_s, limits)
     if save:
         _save(lake, result, datetime.fromtimestamp(clock_ms() / 1000, UTC))
-    return _report(view, result, late_s, limit)
+    return _report(view, result, late_s, limit)._replace(searches_ended=ended)
 
 
 def follow(
@@ -100,23 +100,29 @@ def follow(
         stop.wait(every_s)
 
 
-def _reordered(view: LakeView, compared: DataFrame, late_s: float, limits: Limits) -> DataFrame:
-    """The findings; bad and unknown ones become `REORDERED` for clusters with a valid order."""
+def _reordered(
+    view: LakeView, compared: DataFrame, late_s: float, limits: Limits
+) -> tuple[DataFrame, int]:
+    """The findings; bad and unknown ones become `REORDERED` for clusters with a valid order.
+
+    Also returns for how many clusters the search for an order was ended without a result.
+    """
     is_bad = fn.col("verdict").isin(*BAD)
     clusters = compared.where(is_bad).select("cluster").distinct().localCheckpoint()
     if clusters.isEmpty():
-        return compared
+        return compared, 0
     is_due = (fn.col("verdict") != PENDING) & (fn.col("round") <= view.folded)
     published = compared.where("published_at IS NOT NULL").withColumn("due", is_due)
     folded = view.messages.where(fn.col("round") <= view.folded)
     settled_ms = round((view.clock.timestamp() - late_s) * 1000)
-    reordered = reorderable_clusters(folded, clusters, published, settled_ms, limits)
-    reordered = reordered.withColumn("is_reordered", fn.lit(True))
+    searched = reorderable_clusters(folded, clusters, published, settled_ms, limits)
+    searched = searched.localCheckpoint()
+    ended = searched.where("is_reordered IS NULL").count()
     # A valid order settles the unknown findings of the cluster as well.
     is_open = fn.col("verdict").isin(*BAD, UNKNOWN)
     verdict = fn.when(is_open & fn.col("is_reordered"), REORDERED).otherwise(fn.col("verdict"))
-    result = compared.join(reordered, "cluster", "left").withColumn("verdict", verdict)
-    return result.drop("is_reordered").localCheckpoint()
+    result = compared.join(searched, "cluster", "left").withColumn("verdict", verdict)
+    return result.drop("is_reordered").localCheckpoint(), ended
 
 
 def _save(lake: Lake, compared: DataFrame, now: datetime) -> None:

@@ -26,6 +26,16 @@ _SKEW_MS: Final = 5_000
 """How far the clocks of sources and workers may differ."""
 
 
+def max_folds(message_count: int) -> int:
+    """The messages that a search folds at most, of a cluster with so many messages.
+
+    A valid order takes few corrections, while the number of all orders is exponential. Of a small
+    cluster many are tried; of one with a million messages each takes minutes, so beyond the first
+    turn of both preferences there are a million folds.
+    """
+    return min(4_000 + 70 * message_count, 1_000_000 + 4 * message_count)
+
+
 class LiveOutput(NamedTuple):
     """The content of a live output, and when it was first published with this content (ms).
 
@@ -136,18 +146,20 @@ class OrderSearch:
         self._nodes: dict[tuple[int, ...], list[_OrderNode]] = {}
         self._folded_count = 0
 
-    def finds_order(self) -> bool:
-        """Whether an order within the budget of folded messages yields exactly the live outputs."""
+    def finds_order(self) -> bool | None:
+        """Whether an order of the messages yields exactly the live outputs.
+
+        None: neither an order nor that there is none was found in `max_folds` of messages.
+        """
         message_count = sum(map(len, self._queues))
-        # A valid order takes few corrections; the number of all orders is exponential.
-        budget, max_budget = 2 * message_count, 4_000 + 70 * message_count
+        budget, max_budget = 2 * message_count, max_folds(message_count)
         while self._folded_count < max_budget:
             for key in (_until_ms, _from_ms):
                 left = min(budget, max_budget - self._folded_count)
                 if (is_found := self._finds(key, left)) is not None:
                     return is_found
             budget *= 2
-        return False
+        return None
 
     def _finds(self, key: _Key, budget: int) -> bool | None:
         """Whether there is a valid order (None: not known after folding ``budget`` messages).

@@ -22,7 +22,7 @@ from featurewatch.pipeline.lake.row_blocks import row_values
 from featurewatch.tables.garbage import collect_rarely
 
 _MESSAGE: Final = InputMessage._fields
-_CLUSTER: Final = pa.schema([("cluster", pa.string())])
+_RESULT: Final = pa.schema([("cluster", pa.string()), ("is_reordered", pa.bool_())])
 _OUTPUT: Final = ("id", "live", "due", "cause", "published_ms")
 
 
@@ -33,7 +33,10 @@ def reorderable_clusters(
     settled_ms: int,
     limits: Limits = DEFAULT_LIMITS,
 ) -> DataFrame:
-    """Returns the clusters for which a valid order exists, as the column ``cluster``.
+    """Returns the clusters for which another order may be right, as the column ``cluster``.
+
+    ``is_reordered`` is true where a valid order exists, and null where the search was ended before
+    that was known.
 
     ``messages`` are rows of bronze that gold has folded, ``clusters`` has the clusters to check.
     ``published`` has their live outputs: ``cluster``, ``id``, ``live`` (JSON text),
@@ -53,7 +56,7 @@ def reorderable_clusters(
     )
     inputs, outputs = partitioned_by_cluster(inputs), partitioned_by_cluster(outputs)
     both = inputs.groupBy("cluster").cogroup(outputs.groupBy("cluster"))
-    return both.applyInArrow(partial(_search, limits), "cluster string")
+    return both.applyInArrow(partial(_search, limits), "cluster string, is_reordered boolean")
 
 
 def _with_other_orders(messages: DataFrame, clusters: DataFrame, published: DataFrame) -> DataFrame:
@@ -75,7 +78,7 @@ def _has_several(column: str) -> Column:
 
 
 def _search(limits: Limits, inputs: pa.Table, outputs: pa.Table) -> pa.Table:
-    """The cluster of these messages and outputs, if a valid order exists."""
+    """The cluster of these messages and outputs, unless there is no valid order."""
     collect_rarely()
     live: dict[str, list[LiveOutput]] = {}
     by_cause: dict[str, int] = {}
@@ -90,13 +93,14 @@ def _search(limits: Limits, inputs: pa.Table, outputs: pa.Table) -> pa.Table:
         found = TimedMessage(message, _published_ms(names, by_cause), bool(settled))
         timed.setdefault((message.topic, message.partition), []).append(found)
     if not timed:
-        return _CLUSTER.empty_table()
+        return _RESULT.empty_table()
     cluster = inputs.column("cluster")[0].as_py()
     queues = [
         queued(sorted(timed[key], key=lambda found: found.message.offset)) for key in sorted(timed)
     ]
     is_found = OrderSearch(cluster, queues, live, limits).finds_order()
-    return pa.table({"cluster": [cluster] if is_found else []}, schema=_CLUSTER)
+    found_rows = [] if is_found is False else [{"cluster": cluster, "is_reordered": is_found}]
+    return pa.Table.from_pylist(found_rows, schema=_RESULT)
 
 
 def _content(text: str) -> Any:

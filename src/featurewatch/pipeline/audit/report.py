@@ -51,6 +51,8 @@ class AuditReport(NamedTuple):
     ``folded_round`` is the last round of bronze that gold has folded (-1: none). ``differences``
     are the first ones, up to the limit. ``unknown_reasons`` has the reasons for unknown findings.
     ``replayed`` counts the clusters that were left out because they were replayed from files.
+    ``searches_ended`` counts the clusters with differences that may follow from the order of their
+    messages: the search for an order was ended before it was known.
     """
 
     folded_round: int = -1
@@ -58,6 +60,7 @@ class AuditReport(NamedTuple):
     differences: tuple[OutputDifference, ...] = ()
     unknown_reasons: tuple[str, ...] = ()
     replayed: int = 0
+    searches_ended: int = 0
 
     def count(self, *verdicts: str) -> int:
         """Returns how many findings have one of the given verdicts."""

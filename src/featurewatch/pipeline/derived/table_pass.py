@@ -67,8 +67,7 @@ class TablePass:
         for message in messages:
             event = decode_message(message)
             if self._is_new(event):
-                for table, row in message_rows(message, event):
-                    rows.add(table, row)
+                rows.add_all(message_rows(message, event))
                 rows.count_bytes(len(message.value or b""))
             state, outputs = fold_message(state, message, limits, event)
             add_outputs(rows, outputs)

@@ -4,7 +4,6 @@ It knows neither a bus nor Spark.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from featurewatch.monitor.input_messages import InputMessage, process
@@ -51,8 +50,7 @@ class FoldOutput(NamedTuple):
     value: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class FoldState:
+class FoldState(NamedTuple):
     """The fold's state of one cluster: the worker's state, open intervals and rolls, and the
     day."""
 

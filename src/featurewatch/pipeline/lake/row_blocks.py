@@ -98,9 +98,17 @@ class RowBuilder:
 
     def add(self, table: Table, row: tuple[Any, ...], rank: int = 0) -> None:
         """Adds a row: its values in the order of the columns, as `pyarrow.array` takes them."""
-        self._rows[table.path].append(row)
-        self._ranks[table.path].append(rank)
+        rows, ranks = self._rows[table.path], self._ranks[table.path]
+        ranks += [0] * (len(rows) - len(ranks))
+        ranks.append(rank)
+        rows.append(row)
         self._row_count += 1
+
+    def add_all(self, rows: Iterable[tuple[Table, tuple[Any, ...]]]) -> None:
+        """Adds rows without a rank, each with its table."""
+        for table, row in rows:
+            self._rows[table.path].append(row)
+            self._row_count += 1
 
     def count_bytes(self, size: int) -> None:
         """Counts the bytes of a message whose rows were added."""
@@ -117,6 +125,7 @@ class RowBuilder:
         for path, rows in self._rows.items():
             if rows:
                 ranks = self._ranks[path]
+                ranks += [0] * (len(rows) - len(ranks))
                 batch = _batch_of([*zip(*rows, strict=True), ranks], self._schemas[path])
                 rows.clear()
                 ranks.clear()

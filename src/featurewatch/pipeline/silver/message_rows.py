@@ -90,7 +90,11 @@ def _quarantined(
 
 def _record_rows(message: InputMessage, event: LogCommit | SnapshotChunk) -> Iterator[TableRow]:
     # Filter first: of a source that publishes all records, most have no table.
-    with_table = [it for it in enumerate(event.records) if it[1]["type"] in RECORD_ROWS]
+    with_table = [
+        (index, record)
+        for index, record in enumerate(event.records)
+        if record["type"] in RECORD_ROWS
+    ]
     if not with_table:
         return
     head, tail = _cause(message, event)

@@ -96,8 +96,7 @@ def _registration(type_: str, data: Data) -> Row:
 
 
 def _fencing(type_: str, data: Data) -> Row:
-    node_id = _id(data, "brokerId", "id")
-    if node_id is None:
+    if (node_id := _int(data, "brokerId")) is None and (node_id := _int(data, "id")) is None:
         raise _lacking(type_)
     fenced = _FENCES.get(type_)
     if fenced is None:

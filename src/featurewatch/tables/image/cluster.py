@@ -89,6 +89,11 @@ class ClusterImage:
         return self.nodes if self.authority is Authority.ZOOKEEPER else self.zookeeper.nodes
 
     @property
+    def awaited_registrations(self) -> NodesImage | None:
+        """The registered nodes while brokers in ZooKeeper lack theirs, so that each counts."""
+        return self.nodes if self.zookeeper.unregistered else None
+
+    @property
     def has_current_answers(self) -> bool:
         """Whether the source of the nodes' ApiVersions responses still reads them.
 

@@ -147,6 +147,11 @@ class LogImage:
     resync: Resync | None = None
 
     @property
+    def went_back(self) -> bool:
+        """Whether the log went backwards and is not followed at its end again."""
+        return self.provenance.offset < self.max_offset
+
+    @property
     def resync_nodes(self) -> NodesImage:
         """The nodes of the resync in progress; empty without one."""
         return NO_NODES if self.resync is None else self.resync.nodes

@@ -148,6 +148,11 @@ def _show(report: "AuditReport", *, as_json: bool) -> None:
         print_line(f"and {hidden} more")
     if report.replayed:
         print_line(f"left out: {report.replayed} replayed (nothing was published live for these)")
+    if report.searches_ended:
+        print_line(
+            f"search ended: {report.searches_ended} with too many orders of messages to try, so "
+            "differences of these may follow from the order (docs/how-to/audit.md)"
+        )
     for reason in report.unknown_reasons:
         print_error(reason)
 
@@ -174,6 +179,7 @@ def _summary(report: "AuditReport") -> dict[str, Any]:
         "late": sum(table.late for table in report.counts),
         "duplicates": sum(table.duplicates for table in report.counts),
         "replayed": report.replayed,
+        "searches_ended": report.searches_ended,
         "has_differences": report.has_differences,
         "is_conclusive": report.is_conclusive,
         "unknown_reasons": report.unknown_reasons,
