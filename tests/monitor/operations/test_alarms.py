@@ -244,6 +244,45 @@ def test_a_broken_record_is_unreadable_and_changes_nothing() -> None:
     assert not firing(worker)
 
 
+def altered(of: RecordJson, **fields: object) -> RecordJson:
+    """A record with some other fields."""
+    return record(of["type"], {**of["data"], **fields})
+
+
+_BEYOND = (1 << 31, (1 << 64) - 1)
+
+
+@pytest.mark.parametrize("number", _BEYOND)
+@pytest.mark.parametrize("field", ["leader", "leaderEpoch", "partitionEpoch", "isr", "replicas"])
+def test_a_number_beyond_kafka_s_is_unreadable(field: str, number: int) -> None:
+    """JSON has larger ones than an int32; one that a later change raises would fit no row."""
+    worker = Worker("4.3", [1, 2], [1, 2])
+    value = [1, number] if field in ("isr", "replicas") else number
+    worker.commit(altered(partitions(2, [1, 2])[0], **{field: value}))
+    if field in ("leader", "isr", "replicas"):
+        worker.commit(change(1, **{field: value}))
+    worker.commit(change(0, leader=2))
+    assert worker.engine.state.partitions is not None
+    image = worker.engine.state.partitions.image
+    assert image is not None
+    assert {key[1] for key in image.partitions} == {0, 1}
+    assert image.partitions[TOPIC, 0].leader == 2
+    assert image.partitions[TOPIC, 1].leader_epoch == 0
+    assert worker.engine.state.image.sources.unreadable["PARTITION_RECORD"].count == 1
+
+
+def test_the_largest_epoch_of_kafka_can_be_followed() -> None:
+    """The change after it is one that Kafka cannot write, and the worker goes on."""
+    worker = Worker("4.3", [1, 2])
+    largest = {"leaderEpoch": 2**31 - 1, "partitionEpoch": 2**31 - 1}
+    worker.commit(altered(partitions(1, [1, 2])[0], **largest))
+    worker.commit(change(1, leader=2), change(0, leader=2))
+    assert worker.engine.state.partitions is not None
+    image = worker.engine.state.partitions.image
+    assert image is not None
+    assert [image.partitions[TOPIC, index].leader for index in (0, 1)] == [2, 2]
+
+
 def test_alerts_resolve_when_the_cluster_is_forgotten() -> None:
     """Nothing of its partitions stays."""
     worker = Worker("3.9", [1])

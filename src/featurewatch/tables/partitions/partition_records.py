@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from featurewatch.common.weighted_cache import weighted_cache
+from featurewatch.streams.fields import INT32_MAX
 from featurewatch.tables.partitions.image import (
     NO_LEADER,
     Brokers,
@@ -32,8 +33,8 @@ def changed_partition(
     that cannot be read.
     """
     leader = data.get("leader", NO_CHANGE)
-    if type(leader) is not int:
-        raise TypeError("leader is not a whole number")
+    if type(leader) is not int or not NO_CHANGE <= leader <= INT32_MAX:
+        raise TypeError(f"leader is not a whole number from {NO_CHANGE} to {INT32_MAX}")
     leader_epoch = before.leader_epoch
     if leader == NO_CHANGE:
         leader = before.leader
@@ -150,14 +151,16 @@ def _brokers(value: Any) -> Brokers:
 
 @weighted_cache(len)
 def _interned(ids: Brokers) -> Brokers:
+    if ids and (min(ids) < 0 or max(ids) > INT32_MAX):
+        raise ValueError(f"a broker id is not from 0 to {INT32_MAX}")
     return ids
 
 
 def whole_number(data: Data, name: str, lowest: int) -> int:
-    """A field that is a whole number from ``lowest`` on; raises `KeyError` or `TypeError`."""
+    """A field that is an int32 from ``lowest`` on; raises `KeyError` or `TypeError`."""
     value = data[name]
-    if type(value) is not int or value < lowest:
-        raise TypeError(f"{name} is not a whole number from {lowest} on")
+    if type(value) is not int or not lowest <= value <= INT32_MAX:
+        raise TypeError(f"{name} is not a whole number from {lowest} to {INT32_MAX}")
     return value
 
 
