@@ -272,7 +272,7 @@ def test_a_number_beyond_kafka_s_is_unreadable(field: str, number: int) -> None:
 
 
 def test_the_largest_epoch_of_kafka_can_be_followed() -> None:
-    """The change after it is one that Kafka cannot write, and the worker goes on."""
+    """The change after it is one that Kafka cannot write, and the worker continues."""
     worker = Worker("4.3", [1, 2])
     largest = {"leaderEpoch": 2**31 - 1, "partitionEpoch": 2**31 - 1}
     worker.commit(altered(partitions(1, [1, 2])[0], **largest))
