@@ -40,6 +40,7 @@ OTHER_FILES = {
     "stack/supervisor.py": "a lock and a log",
     "pipeline/lake/locks.py": "an empty lock",
     "pipeline/lake/answers.py": "the answers of audits and replays",
+    "pipeline/lake/version_checksum.py": "the checksum of a table's version",
     "pipeline/replay/archives.py": "logs of a support bundle",
     "pipeline/spark/worker/sitecustomize.py": "/dev/null",
     "kafka/client_config/pem_files.py": "keys, in memory or with mode 0600 from the first byte",

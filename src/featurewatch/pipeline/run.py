@@ -32,8 +32,8 @@ _SMALL_BATCHES: Final[Mapping[str, str]] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-"""Settings of a continuous query. Spark plans each batch again, and to compile the plan, or to adapt
-it, takes a tenth of a second more than it saves. A query keeps the settings of its start."""
+"""Settings of a continuous query. Spark plans each batch again. To compile the plan, or adapt it,
+takes a tenth of a second more than it saves. A query keeps the settings of its start."""
 
 
 def stages(
