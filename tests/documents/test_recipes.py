@@ -16,7 +16,7 @@ _PLACE = re.compile(r"`((?:[\w.]+/)+[\w.]*|\w+\.py)`")
 
 def _file(path: str) -> Path:
     """A file or directory that a recipe names: below the package, or from the root on."""
-    is_of_root = path.startswith(("src/", "tests/", "docs/", "scripts/"))
+    is_of_root = path.startswith(("src/", "tests/", "docs/", "scripts/", "examples/"))
     return (ROOT if is_of_root else PACKAGE) / path
 
 
