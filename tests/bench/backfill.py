@@ -102,9 +102,8 @@ def run(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
                 during.append(changes.latency_s())
             backfill_s = time.perf_counter() - began
             deadline = time.monotonic() + PATIENCE_S
-            while row_count(new.root, FEATURE_CHANGES.path) < row_count(
-                live.root, FEATURE_CHANGES.path
-            ):
+            expected = row_count(live.root, FEATURE_CHANGES.path)
+            while row_count(new.root, FEATURE_CHANGES.path) < expected:
                 if time.monotonic() > deadline:
                     raise RuntimeError("the new lake does not catch up")
                 time.sleep(0.1)

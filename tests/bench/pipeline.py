@@ -51,6 +51,7 @@ from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.run import run_on, run_once, stages
 from featurewatch.pipeline.silver.tables import SILVER
+from featurewatch.pipeline.spark.queries import with_settings
 from featurewatch.pipeline.spark.session import jvm, spark_session
 from featurewatch.stack.java.jars import Cache, default_cache
 from featurewatch.stack.kafka.cluster import Cluster
@@ -104,11 +105,8 @@ def bare(lake: Lake) -> None:
 def parsed(lake: Lake) -> None:
     """The same, but each message is parsed whole, as the tables want it."""
     pruned = "spark.sql.optimizer.enableJsonExpressionOptimization"
-    lake.session.conf.set(pruned, "false")
-    try:
+    with with_settings(lake.session, {pruned: "false"}):
         bare(lake)
-    finally:
-        lake.session.conf.unset(pruned)
 
 
 def one_pass(lake: Lake) -> None:

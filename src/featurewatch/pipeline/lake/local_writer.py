@@ -111,14 +111,14 @@ def merge_rows(
     """
     if not rows.num_rows:
         return 0
-    same = " AND ".join((same, *_few_values(rows, key)))
 
     def merge() -> int:
         table = deltalake.DeltaTable(path)
         if table.version() == 0:
             deltalake.write_deltalake(table, rows, mode="append")
             return int(rows.num_rows)
-        merger = table.merge(rows, same, source_alias="new", target_alias="old")
+        condition = " AND ".join((same, *_few_values(rows, key)))
+        merger = table.merge(rows, condition, source_alias="new", target_alias="old")
         if replaced:
             merger = merger.when_matched_update_all(replaced)
         return int(merger.when_not_matched_insert_all().execute()["num_target_rows_inserted"])

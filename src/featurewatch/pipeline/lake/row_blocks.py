@@ -92,15 +92,16 @@ class RowBuilder:
     def __init__(self, tables: Iterable[Table]) -> None:
         self._schemas = {table.path: arrow_schema(table) for table in tables}
         self._rows: dict[str, list[tuple[Any, ...]]] = {path: [] for path in self._schemas}
-        self._ranks: dict[str, list[int]] = {path: [] for path in self._schemas}
+        self._ranks: dict[str, dict[int, int]] = {path: {} for path in self._schemas}
+        """Those that are not 0, by the place of the row."""
         self._row_count = 0
         self._bytes = 0
 
     def add(self, table: Table, row: tuple[Any, ...], rank: int = 0) -> None:
         """Adds a row: its values in the order of the columns, as `pyarrow.array` takes them."""
-        rows, ranks = self._rows[table.path], self._ranks[table.path]
-        ranks += [0] * (len(rows) - len(ranks))
-        ranks.append(rank)
+        rows = self._rows[table.path]
+        if rank:
+            self._ranks[table.path][len(rows)] = rank
         rows.append(row)
         self._row_count += 1
 
@@ -124,11 +125,11 @@ class RowBuilder:
         self._row_count = self._bytes = 0
         for path, rows in self._rows.items():
             if rows:
-                ranks = self._ranks[path]
-                ranks += [0] * (len(rows) - len(ranks))
+                by_place = self._ranks[path]
+                ranks = [by_place.get(place, 0) for place in range(len(rows))]
                 batch = _batch_of([*zip(*rows, strict=True), ranks], self._schemas[path])
                 rows.clear()
-                ranks.clear()
+                by_place.clear()
                 yield RowBlock(path, batch.num_rows, _days(batch), batch.serialize().to_pybytes())
 
 

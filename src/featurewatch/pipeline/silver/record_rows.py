@@ -96,6 +96,7 @@ def _registration(type_: str, data: Data) -> Row:
 
 
 def _fencing(type_: str, data: Data) -> Row:
+    # Without `_id`: of a busy cluster most records are these.
     if (node_id := _int(data, "brokerId")) is None and (node_id := _int(data, "id")) is None:
         raise _lacking(type_)
     fenced = _FENCES.get(type_)
